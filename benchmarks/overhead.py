@@ -1,0 +1,165 @@
+"""What a reset method costs: a full training step with it, over the inner optimizer alone.
+
+The SlipperyAnt value network (5×256, swish, batch 6144) with every method at the ant's presets,
+for one seed and for several under `vmap`. A step is forward, backward and update. All variants
+run in turn, chunk by chunk, in one process; the ratio is between total times over the same steps,
+resets included.
+
+    python benchmarks/overhead.py --seeds 1 16 --steps 2000 --json overhead.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from continual_learning.optim import (
+    CBP,
+    CPR,
+    NoReset,
+    ReDo,
+    ReGraMa,
+    ShrinkAndPerturb,
+    attach_reset_method,
+)
+
+OBSERVATION, WIDTH, DEPTH = 27, 256, 5
+MINIBATCHES = 4  # in rotation, so that no batch stays in a cache
+
+METHODS = {  # (method, histogram)
+    "no_reset": (NoReset(), False),
+    "cpr": (CPR(max_reset=0.015, every=1000), False),
+    "cbp": (CBP(replacement_rate=3e-3, maturity=100), False),
+    "redo": (ReDo(threshold=0.65, every=100), False),
+    "regrama": (ReGraMa(threshold=0.25, every=100), False),
+    "shrink_perturb": (
+        ShrinkAndPerturb(shrink=1e-3, perturb=5e-3, every=1000, kernels_only=True),
+        False,
+    ),
+    "no_reset+histogram": (NoReset(), True),
+    "cpr+histogram": (CPR(max_reset=0.015, every=1000), True),
+}
+
+
+def network(key: jax.Array) -> dict[str, dict[str, jax.Array]]:
+    """Parameters of the value network."""
+    sizes = [OBSERVATION, *[WIDTH] * DEPTH, 1]
+    init = jax.nn.initializers.lecun_normal()
+    return {
+        f"layer_{i}": {
+            "kernel": init(jax.random.fold_in(key, i), (sizes[i], sizes[i + 1])),
+            "bias": jnp.zeros(sizes[i + 1]),
+        }
+        for i in range(DEPTH + 1)
+    }
+
+
+def loss(params, x, y):
+    """Squared error [], and the features of the hidden layers."""
+    features = {}
+    for i in range(DEPTH):
+        layer = params[f"layer_{i}"]
+        x = jax.nn.swish(x @ layer["kernel"] + layer["bias"])
+        features[f"layer_{i}/kernel"] = x
+    out = x @ params[f"layer_{DEPTH}"]["kernel"] + params[f"layer_{DEPTH}"]["bias"]
+    return jnp.mean((out - y) ** 2), features
+
+
+def chunk_runner(tx, steps: int):
+    """(init over seeds, a compiled function that runs `steps` steps for all seeds)."""
+
+    def one(carry, data):
+        def step(carry, t):
+            params, state = carry
+            x, y = jax.tree.map(lambda d: d[t % MINIBATCHES], data)
+            grads, features = jax.grad(loss, has_aux=True)(params, x, y)
+            updates, state = tx.update(grads, state, params, features=features)
+            return (optax.apply_updates(params, updates), state), None
+
+        return jax.lax.scan(step, carry, jnp.arange(steps))[0]
+
+    def init(key):
+        params = network(key)
+        return params, tx.init(params)
+
+    return jax.jit(jax.vmap(init)), jax.jit(jax.vmap(one), donate_argnums=0)
+
+
+def measure(seeds: int, steps: int, chunk: int, batch: int, only: list[str]) -> dict[str, dict]:
+    """Seconds per step and ratio to the inner optimizer, by method."""
+    inner = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-3))
+    variants = {"inner": inner}
+    for name in only:
+        method, histogram = METHODS[name]
+        variants[name] = attach_reset_method(tx=inner, reset_method=method, histogram=histogram)
+    keys = jax.random.split(jax.random.key(0), seeds)
+    x = jax.random.normal(jax.random.key(1), (seeds, MINIBATCHES, batch, OBSERVATION))
+    y = jnp.sin(x.sum(-1, keepdims=True))
+
+    carries, runs, seconds = {}, {}, {name: [] for name in variants}
+    for name, tx in variants.items():
+        init, runs[name] = chunk_runner(tx, chunk)
+        carries[name] = jax.block_until_ready(runs[name](init(keys), (x, y)))  # warm, mature
+    for r in range(steps // chunk):
+        order = list(variants) if r % 2 == 0 else list(variants)[::-1]
+        for name in order:
+            start = time.perf_counter()
+            carries[name] = jax.block_until_ready(runs[name](carries[name], (x, y)))
+            seconds[name].append(time.perf_counter() - start)
+
+    base = sum(seconds["inner"])
+    rows = {}
+    for name, (_, state) in carries.items():
+        rounds = np.array(seconds[name]) / np.array(seconds["inner"])
+        rows[name] = {
+            "ms_per_step": 1e3 * sum(seconds[name]) / (len(seconds[name]) * chunk),
+            "ratio": sum(seconds[name]) / base,
+            "ratio_of_rounds": [float(rounds.min()), float(rounds.max())],
+            "resets": None if name == "inner" else float(state.log.resets.mean()),
+        }
+    return rows
+
+
+def main() -> None:
+    """Prints a table and, with --json, writes it with the machine's description."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 16])
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--chunk", type=int, default=500, help="steps per compiled call")
+    parser.add_argument("--batch", type=int, default=6144)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    device = jax.devices()[0]
+    report = {
+        "device": device.device_kind,
+        "platform": device.platform,
+        "jax": jax.__version__,
+        "optax": optax.__version__,
+        "python": platform.python_version(),
+        "batch": args.batch,
+        "steps": args.steps,
+        "results": {},
+    }
+    print(f"{device.device_kind}, jax {jax.__version__}, batch {args.batch}, {args.steps} steps")
+    for seeds in args.seeds:
+        rows = measure(seeds, args.steps, args.chunk, args.batch, args.methods)
+        report["results"][seeds] = rows
+        print(f"\n{seeds} seed(s)\n{'variant':20} {'ms/step':>9} {'ratio':>7}  rounds")
+        for name, row in rows.items():
+            low, high = row["ratio_of_rounds"]
+            print(f"{name:20} {row['ms_per_step']:9.3f} {row['ratio']:7.3f}  {low:.3f}-{high:.3f}")
+        if args.json:
+            args.json.write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""`attach_reset_method`: inner update → score → reset → updates."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from continual_learning.optim import inputs, moments, rewrite, seeding, trees
+from continual_learning.optim.branch import when
+from continual_learning.optim.log import (
+    ResetLog,
+    count_reset,
+    count_skipped,
+    count_utilities,
+    empty_log,
+)
+from continual_learning.optim.method import ResetMethod, Step, numbers
+from continual_learning.optim.no_reset import NoReset
+from continual_learning.optim.scores import gradient_magnitude, normalised
+from continual_learning.optim.units import UnitGraph
+
+Arrays = dict[str, jax.Array]  # {path: array}
+
+
+class ResetState(NamedTuple):
+    """State of an optimizer with a reset method attached; arrays only.
+
+    Attributes:
+      inner: state of the inner optimizer.
+      calls: int32 [], calls of `update` so far.
+      key: uint32 key data; constant, the counter is folded into it.
+      scales: [kernels], standard deviations of the kernels at `init`.
+      method: the method's own state.
+      log: what the method did.
+    """
+
+    inner: Any
+    calls: jax.Array
+    key: jax.Array
+    scales: jax.Array
+    method: Any
+    log: ResetLog
+
+
+def attach_reset_method(
+    *named: tuple[str, Any],
+    tx: optax.GradientTransformation | None = None,
+    reset_method: ResetMethod | None = None,
+    units: inputs.Graph = None,
+    histogram: bool = True,
+) -> optax.GradientTransformationExtraArgs:
+    """An optimizer that keeps plasticity by resetting hidden units.
+
+    The result is an Optax transformation like any other: `update` returns updates, and where no
+    reset is due they are the inner optimizer's, bit for bit.
+
+        tx = attach_reset_method(("tx", optax.adam(1e-3)), ("reset_method", CPR()))
+
+    Args:
+      *named: ("tx", …) and ("reset_method", …), as an alternative to the keywords.
+      tx: the inner optimizer.
+      reset_method: `CPR()`, `CBP()`, `ReDo(…)`, `ReGraMa(…)`, `ShrinkAndPerturb(…)`, `NoReset()`
+        or a method of your own.
+      units: a `UnitGraph`, or a callable that makes one from the parameters. Without it, a plain
+        sequential dense network is recognised from its parameters.
+      histogram: whether the log keeps a histogram of normalised gradient utilities.
+
+    Returns:
+      A `GradientTransformationExtraArgs`. `update` needs `params`; CBP and ReDo need
+      `features={layer: array}`, CPR with `score="per_sample"` needs `sample_scores=`.
+    """
+    inner, method = inputs.optimizer_and_method(named, tx, reset_method)
+    inner = optax.with_extra_args_support(inner)
+    graph_of = inputs.graph_maker(units)
+
+    def init(params: Any) -> ResetState:
+        graph, leaves = graph_of(params), trees.arrays(params)
+        kernels = [leaves[k.param] for k in graph.kernels]
+        dtype = _dtype(kernels)
+        scales = [jnp.std(w.astype(dtype)) for w in kernels]
+        return ResetState(
+            inner=inner.init(params),
+            calls=jnp.zeros((), jnp.int32),
+            key=seeding.seeded(method.key, kernels),
+            scales=jnp.array(scales, dtype),
+            method=method.start(graph, dtype),
+            log=empty_log(len(graph.layers), dtype, histogram),
+        )
+
+    def update(
+        updates: Any, state: Any, params: Any = None, **extra: Any
+    ) -> tuple[Any, ResetState]:
+        if params is None:
+            raise ValueError(
+                "attach_reset_method: `update` needs the parameters: "
+                "call `tx.update(grads, state, params)`."
+            )
+        graph = graph_of(params)
+        resets = not isinstance(method, NoReset) and bool(method.drawn(graph))
+        features, sample_scores = inputs.extras(method, graph, extra) if resets else ({}, {})
+        grads = trees.arrays(updates)
+        updates, inner_state = inner.update(updates, state.inner, params, **extra)
+
+        t, log = state.calls, state.log
+        dtype = state.scales.dtype
+        if histogram and graph.layers:
+            score = gradient_magnitude(graph, grads, dtype)
+            utility = normalised(graph, score, 1e-8)
+            log = log._replace(histogram=count_utilities(graph, log.histogram, utility))
+        state = state._replace(inner=inner_state, calls=optax.safe_increment(t), log=log)
+        if not resets:
+            return updates, state
+        seen = _Seen(
+            method=numbers(method, dtype),
+            t=t,
+            key=seeding.wrap(method.key, state.key),
+            scales=state.scales,
+            grads=grads,
+            params=trees.arrays(params),
+            features=features,
+            sample_scores=sample_scores,
+        )
+        return _observe_and_reset(graph, updates, state, seen)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+class _Seen(NamedTuple):
+    """One call's numbers, all of them passed into the branch rather than closed over."""
+
+    method: ResetMethod
+    t: jax.Array
+    key: jax.Array
+    scales: jax.Array
+    grads: Arrays
+    params: Arrays  # before the inner optimizer's step
+    features: Arrays
+    sample_scores: Arrays
+
+    def step(self, updates: Arrays) -> Step:
+        """What the method sees, given the updates of all parameters."""
+        after: Any = {p: optax.apply_updates(w, updates[p]) for p, w in self.params.items()}
+        key = jax.random.fold_in(self.key, self.t)
+        return Step(self.t, key, self.grads, after, self.features, self.sample_scores)
+
+
+class _Outcome(NamedTuple):
+    updates: Arrays  # of the parameters that were rewritten
+    keep: Arrays  # shares of their moments
+    method: Any
+    log: jax.Array
+
+
+def _observe_and_reset(
+    graph: UnitGraph, updates: Any, state: ResetState, seen: _Seen
+) -> tuple[Any, ResetState]:
+    changes = trees.arrays(updates)
+    observed, finite = seen.method.observe(graph, state.method, seen.step(changes))
+    log = state.log.numbers if finite is None else count_skipped(state.log.numbers, finite)
+
+    def outcome(updates: Arrays, observed: Any, log: jax.Array, seen: _Seen) -> _Outcome:
+        return _reset(graph, updates, observed, log, seen)
+
+    # Only what a reset touches goes through the branch; the rest is not even copied.
+    touched = jax.eval_shape(outcome, changes, observed, log, seen)
+    moving = {p: changes[p] for p in touched.updates}
+    still = {p: u for p, u in changes.items() if p not in moving}
+    found = moments.find_moments(state.inner, {p: seen.params[p] for p in touched.keep})
+
+    def reset(carry: Any, args: Any) -> Any:
+        moving, found, observed, log = carry
+        still, seen = args
+        out = outcome(still | moving, observed, log, seen)
+        return out.updates, moments.scale_moments(found, out.keep), out.method, out.log
+
+    due = seen.method.due(observed, seen.t)
+    carry = (moving, found, observed, log)
+    moving, found, observed, log = when(due, reset, carry, (still, seen))
+    return trees.replace(updates, moving), state._replace(
+        inner=moments.replace_moments(state.inner, found),
+        method=observed,
+        log=state.log._replace(numbers=log),
+    )
+
+
+def _reset(
+    graph: UnitGraph, updates: Arrays, observed: Any, log: jax.Array, seen: _Seen
+) -> _Outcome:
+    """One reset, as updates that take its place in `optax.apply_updates`."""
+    method, step = seen.method, seen.step(updates)
+    amount = method.amount(graph, observed, step)
+    known = graph.layer_finite(amount.utility)
+    reset = jnp.where(known, amount.reset, 0).astype(seen.scales.dtype)
+    amount = amount._replace(reset=reset)
+    key = jax.random.fold_in(step.key, 1)  # the method may have used step.key itself
+    drawn = method.drawn(graph)
+    fresh = rewrite.draw(graph, step.params, drawn, key, method.init, seen.scales)
+    new = method.rewrite(graph, observed, step.params, amount, fresh)
+
+    def as_update(path: str) -> jax.Array:
+        # An entry that the rewrite left alone keeps the inner update itself: p + (p' - p) is not
+        # always p'.
+        update, alone = updates[path], new[path] == step.params[path]
+        return jnp.where(alone, update, (new[path] - seen.params[path]).astype(update.dtype))
+
+    return _Outcome(
+        updates={path: as_update(path) for path in new},
+        keep=method.keep(graph, amount),
+        method=method.finish(observed, amount),
+        log=count_reset(graph, log, amount, known),
+    )
+
+
+def _dtype(kernels: list[jax.Array]) -> Any:
+    """Per-unit numbers are float32, or float64 where a kernel is."""
+    return jnp.result_type(jnp.float32, *kernels)

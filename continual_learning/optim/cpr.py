@@ -1,0 +1,120 @@
+"""Calibrated Partial Resets."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.optim import rewrite
+from continual_learning.optim.method import (
+    Amount,
+    Number,
+    Params,
+    ResetMethod,
+    Step,
+    check_range,
+    periodic,
+    reset_method,
+)
+from continual_learning.optim.scores import gradient_magnitude, normalised
+from continual_learning.optim.shapes import SHAPES, phi
+from continual_learning.optim.units import UnitGraph
+
+_EPS = 1e-8
+
+
+class CPRState(NamedTuple):
+    """`utility` [layers, width]: the moving average u, 1 after every reset."""
+
+    utility: jax.Array
+
+
+@reset_method
+class CPR(ResetMethod):
+    """Every `every` steps, moves each unit towards a fresh one by r = ρ·φ(u).
+
+    The utility u is a moving average of the mean gradient magnitude of the unit's incoming
+    entries, relative to its layer. Units below the layer's average are reset by ρ, a small
+    share; units above it by less and less.
+
+    Attributes:
+      max_reset: ρ, the share by which a unit of low utility is reset.
+      sharpness: κ, how fast φ falls above the centre.
+      decay: β of the moving average.
+      every: f, steps between resets.
+      shape: φ, one of "sigmoid", "exp", "softplus", "linear".
+      center: the utility up to which φ is 1.
+      score: "batch_gradient", or "per_sample" for the mean of per-sample gradient norms, given to
+        `update` as `sample_scores={layer: [units] or [batch, units]}`.
+      reset_bias: whether biases (and norm scales and biases) move with their unit.
+      reset_moments: whether the moments of reset entries shrink by (1−r).
+    """
+
+    max_reset: Number = 0.015
+    sharpness: Number = 16.0
+    decay: Number = 0.99
+    every: Number = 1000
+    shape: str = "sigmoid"
+    center: Number = 1.0
+    score: Literal["batch_gradient", "per_sample"] = "batch_gradient"
+    reset_bias: bool = False
+    reset_moments: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_range(self, max_reset=(0, 1), sharpness=(0, np.inf), decay=(0, 1), every=(1, np.inf))
+        if self.shape not in SHAPES:
+            raise ValueError(f"CPR: shape must be one of {list(SHAPES)}, got {self.shape!r}.")
+        if self.score not in ("batch_gradient", "per_sample"):
+            raise ValueError(
+                f"CPR: score must be 'batch_gradient' or 'per_sample', got {self.score!r}."
+            )
+
+    @property
+    def requires(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Per-sample scores cannot be had from the gradients of a batch."""
+        return ("sample_scores",) if self.score == "per_sample" else ()
+
+    def start(self, graph: UnitGraph, dtype: Any) -> CPRState:
+        """All utilities 1."""
+        return CPRState(jnp.ones(graph.shape, dtype))
+
+    def observe(self, graph: UnitGraph, state: CPRState, step: Step) -> tuple[CPRState, jax.Array]:
+        """The moving average of the normalised score; a layer that is not finite keeps its own."""
+        dtype = state.utility.dtype
+        if self.score == "per_sample":
+            score = graph.pack(step.sample_scores[name].astype(dtype) for name in graph.names)
+        else:
+            score = gradient_magnitude(graph, step.grads, dtype)
+        finite = jnp.isfinite(graph.layer_mean(score))  # scores are not negative: nothing cancels
+        score = normalised(graph, score, _EPS)
+        utility = self.decay * state.utility + (1 - self.decay) * score
+        return CPRState(jnp.where(finite, utility, state.utility)), finite
+
+    def due(self, state: CPRState, t: jax.Array) -> jax.Array:
+        """Every `every` steps, not in the first."""
+        return periodic(t, self.every)
+
+    def amount(self, graph: UnitGraph, state: CPRState, step: Step) -> Amount:
+        """ρ·φ(u)."""
+        reset = self.max_reset * phi(self.shape, state.utility, self.sharpness, self.center)
+        return Amount(reset, state.utility, self.center)
+
+    def finish(self, state: CPRState, amount: Amount) -> CPRState:
+        """All utilities back to 1."""
+        return CPRState(jnp.ones_like(state.utility))
+
+    def rewrite(
+        self, graph: UnitGraph, state: CPRState, params: Params, amount: Amount, fresh: Params
+    ) -> dict[str, jax.Array]:
+        """Outgoing entries shrink, incoming ones are mixed with ξ."""
+        return rewrite.reset_units(graph, params, amount.reset, fresh, bias=self.reset_bias)
+
+    def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
+        """Moments stay as they are unless `reset_moments`."""
+        if not self.reset_moments:
+            return {}
+        return rewrite.kept(graph, amount.reset, bias=self.reset_bias)

@@ -1,0 +1,141 @@
+"""What users pass to `attach_reset_method` and `update`, checked at the earliest moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from continual_learning.optim import trees
+from continual_learning.optim.method import ResetMethod
+from continual_learning.optim.sequential import recognise_units
+from continual_learning.optim.units import UnitGraph
+
+Graph = UnitGraph | Callable[[Any], UnitGraph] | None
+
+_NAMES = ("tx", "reset_method")
+
+
+def optimizer_and_method(
+    named: tuple[tuple[str, Any], ...], tx: Any, reset_method: Any
+) -> tuple[optax.GradientTransformation, ResetMethod]:
+    """The two parts, from ("name", value) pairs or keywords."""
+    given = {"tx": tx, "reset_method": reset_method}
+    for pair in named:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] in _NAMES):
+            raise ValueError(
+                "attach_reset_method takes the pairs ('tx', optimizer) and "
+                f"('reset_method', method), or these as keywords; got {pair!r}."
+            )
+        if given[pair[0]] is not None:
+            raise ValueError(f"attach_reset_method: {pair[0]!r} is given twice.")
+        given[pair[0]] = pair[1]
+    for name, value in given.items():
+        if value is None:
+            raise ValueError(f"attach_reset_method: {name!r} is missing.")
+    tx, method = given["tx"], given["reset_method"]
+    if not isinstance(tx, optax.GradientTransformation):
+        raise TypeError(f"attach_reset_method: 'tx' must be an Optax optimizer, got {tx!r}.")
+    if not isinstance(method, ResetMethod):
+        hint = ", not the class itself" if isinstance(method, type) else ""
+        raise TypeError(
+            f"attach_reset_method: 'reset_method' must be an instance of a ResetMethod such as "
+            f"CPR(){hint}; got {method!r}."
+        )
+    return tx, method
+
+
+def graph_maker(units: Graph) -> Callable[[Any], UnitGraph]:
+    """A function that gives the graph of a parameter tree, checked, less what is masked there."""
+    if not (units is None or isinstance(units, UnitGraph) or callable(units)):
+        raise TypeError(
+            "attach_reset_method: units must be a UnitGraph or a callable that makes one from the "
+            f"parameters, got {type(units).__name__}."
+        )
+    made: dict[Any, UnitGraph] = {}
+
+    def make(params: Any) -> UnitGraph:
+        present = trees.arrays(params)
+        if not present:  # an empty tree, or a placeholder of some tree operation
+            return UnitGraph((), (), {}, jax.tree.structure(params))
+        graph = units
+        if not isinstance(graph, UnitGraph):
+            graph = (graph or recognise_units)(params)
+            if not isinstance(graph, UnitGraph):
+                raise TypeError(f"units(params) must return a UnitGraph, got {graph!r}.")
+        graph.check(params)
+        return graph.restrict(present)
+
+    def graph_of(params: Any) -> UnitGraph:
+        structure = trees.structure(params)
+        if structure not in made:
+            made[structure] = make(params)
+        return made[structure]
+
+    return graph_of
+
+
+def extras(
+    method: ResetMethod, graph: UnitGraph, given: Mapping[str, Any]
+) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    """Features and sample scores, {layer: array} each; empty if the method does not need them."""
+    features, sample_scores = {}, {}
+    if "features" in method.requires:
+        features = _features(graph, _per_layer(method, graph, given, "features"))
+    if "sample_scores" in method.requires:
+        sample_scores = _sample_scores(graph, _per_layer(method, graph, given, "sample_scores"))
+    return features, sample_scores
+
+
+def _per_layer(
+    method: ResetMethod, graph: UnitGraph, given: Mapping[str, Any], what: str
+) -> dict[str, jax.Array]:
+    """The array of every layer of the graph, by name."""
+    name = type(method).__name__
+    value = given.get(what)
+    if value is None:
+        raise ValueError(
+            f"{name} needs `{what}`: call `tx.update(grads, state, params, {what}={{layer: "
+            f"array}})` with an array for each of the layers {list(graph.names)}."
+        )
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"{name}: `{what}` must be a mapping {{layer: array}}, got {type(value).__name__}."
+        )
+    graph.check_names(value, f"`{what}` of {name}")
+    missing = [layer for layer in graph.names if layer not in value]
+    if missing:
+        raise ValueError(f"{name}: `{what}` lacks the layers {missing}.")
+    return {layer: jnp.asarray(value[layer]) for layer in graph.names}
+
+
+def _features(graph: UnitGraph, features: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    for layer in graph.layers:
+        shape = features[layer.name].shape
+        if len(shape) < 2 or shape[-1] != layer.size:
+            raise ValueError(
+                f"features[{layer.name!r}] must be [batch, …, {layer.size}] (units last), got "
+                f"{list(shape)}."
+            )
+        positions = features[layer.name][0, ..., 0].size
+        for link in layer.outgoing:
+            if link.position is not None and int(link.position.max()) + 1 != positions:
+                raise ValueError(
+                    f"features[{layer.name!r}] of shape {list(shape)} has {positions} positions, "
+                    f"but {link.param!r} reads {int(link.position.max()) + 1}."
+                )
+    return features
+
+
+def _sample_scores(graph: UnitGraph, scores: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    for layer in graph.layers:
+        shape = scores[layer.name].shape
+        if len(shape) not in (1, 2) or shape[-1] != layer.size:
+            raise ValueError(
+                f"sample_scores[{layer.name!r}] must be [{layer.size}] or [batch, {layer.size}], "
+                f"got {list(shape)}."
+            )
+    return {n: s if s.ndim == 1 else jnp.mean(s, axis=0) for n, s in scores.items()}

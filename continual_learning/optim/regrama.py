@@ -1,0 +1,57 @@
+"""ReGraMa: resets guided by gradient magnitude (Liu et al., 2025)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.optim.method import (
+    Amount,
+    Number,
+    ResetMethod,
+    Step,
+    check_range,
+    periodic,
+    reset_method,
+)
+from continual_learning.optim.redo import below_threshold
+from continual_learning.optim.rewrite import Outgoing
+from continual_learning.optim.scores import gradient_magnitude
+from continual_learning.optim.units import UnitGraph
+
+
+@reset_method
+class ReGraMa(ResetMethod):
+    """Every `every` steps, replaces the units whose mean |gradient| is at most `threshold`.
+
+    Attributes:
+      threshold: τ, relative to the layer's mean, for the gradients of the current batch.
+      every: f, steps between resets.
+      max_reset_fraction: at most floor(fraction · size) units of a layer, lowest first.
+      zero_outgoing: whether outgoing entries are zeroed; the method's authors leave them alone.
+    """
+
+    threshold: Number
+    every: Number
+    max_reset_fraction: Number | None = None
+    zero_outgoing: bool = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_range(self, threshold=(0, np.inf), every=(1, np.inf), max_reset_fraction=(0, 1))
+
+    @property
+    def outgoing(self) -> Outgoing:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As `zero_outgoing` says."""
+        return "after" if self.zero_outgoing else "kept"
+
+    def due(self, state: tuple[()], t: jax.Array) -> jax.Array:
+        """Every `every` steps, not in the first."""
+        return periodic(t, self.every)
+
+    def amount(self, graph: UnitGraph, state: tuple[()], step: Step) -> Amount:
+        """1 for units with little gradient."""
+        dtype = jnp.result_type(jnp.float32, *step.grads.values())
+        score = gradient_magnitude(graph, step.grads, dtype)
+        return below_threshold(graph, score, self.threshold, self.max_reset_fraction)

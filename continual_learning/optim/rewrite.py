@@ -1,0 +1,196 @@
+"""Rewriting parameters: pure functions of (parameters, graph, how far each unit is reset, ξ).
+
+One operation serves all methods. A unit that is reset by r ∈ [0, 1] has its incoming entries
+moved to (1−r)W + rξ and its outgoing ones to (1−r)W; a binary reset is r = 1. What differs is the
+order where an entry is outgoing of one unit and incoming of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.optim.units import Kernel, Layer, Link, UnitGraph
+
+Params = Mapping[str, jax.Array]  # {path: array}
+Outgoing = Literal["before", "after", "kept"]
+
+
+def reset_units(
+    graph: UnitGraph,
+    params: Params,
+    reset: jax.Array,
+    fresh: Params,
+    *,
+    outgoing: Outgoing = "before",
+    bias: bool = True,
+) -> dict[str, jax.Array]:
+    """Parameters with every unit moved towards a fresh one.
+
+    Args:
+      graph: the units.
+      params: {path: array}.
+      reset: [layers, width] in [0, 1].
+      fresh: ξ, {path: array} for every kernel with incoming entries.
+      outgoing: "before": outgoing entries shrink, then incoming ones are mixed (an entry that is
+        both ends fresh: CPR, CBP); "after": the other way round (it ends zero: ReDo); "kept":
+        outgoing entries are not touched.
+      bias: whether biases move to 0 and norm scales to 1 with their unit.
+
+    Returns:
+      {path: array} of the parameters that may have changed.
+    """
+    rows = graph.unpack(reset)
+    shrunk, mixed = _links(graph, outgoing), _links(graph, "incoming")
+    new: dict[str, jax.Array] = {}
+    for path in dict.fromkeys([*mixed, *shrunk]):
+        w = params[path]
+
+        def shrink(w, path=path):
+            for layer, link in shrunk.get(path, ()):
+                w = _towards(w, link.expand(rows[layer.name], w.ndim, 0), 0)
+            return w
+
+        def mix(w, path=path):
+            for layer, link in mixed.get(path, ()):
+                w = _towards(w, link.expand(rows[layer.name], w.ndim, 0), fresh[path])
+            return w
+
+        w = mix(shrink(w)) if outgoing == "before" else shrink(mix(w))
+        new[path] = w.astype(params[path].dtype)
+    if bias:
+        for layer in graph.layers:
+            for links, value in ((layer.bias, 0), (layer.scale, 1)):
+                for link in links:
+                    w = new.get(link.param, params[link.param])
+                    w = _towards(w, link.expand(rows[layer.name], w.ndim, 0), value)
+                    new[link.param] = w.astype(params[link.param].dtype)
+    return new
+
+
+def kept(
+    graph: UnitGraph, reset: jax.Array, *, outgoing: Outgoing = "before", bias: bool = True
+) -> dict[str, jax.Array]:
+    """What a reset leaves of each entry, Π(1−r): {path: array that broadcasts to the parameter}."""
+    rows = graph.unpack(1 - reset)
+    share: dict[str, jax.Array] = {}
+    groups: list[Callable[[Layer], tuple[Link, ...]]] = [lambda layer: layer.incoming]
+    if outgoing != "kept":
+        groups.append(lambda layer: layer.outgoing)
+    if bias:
+        groups.append(lambda layer: layer.bias + layer.scale)
+    for layer in graph.layers:
+        for link in (link for group in groups for link in group(layer)):
+            factor = link.expand(rows[layer.name], len(graph.shapes[link.param]), 1)
+            share[link.param] = share[link.param] * factor if link.param in share else factor
+    return share
+
+
+def transferred_bias(
+    graph: UnitGraph, params: Params, contribution: jax.Array
+) -> dict[str, jax.Array]:
+    """Biases that take over what units contributed: b + Σ_i contribution_i · W_out[i].
+
+    Args:
+      graph: the units.
+      params: {path: array}, before the units' outgoing entries are zeroed.
+      contribution: [layers, width], a unit's mean activation, or 0 where it stays as it is.
+
+    Returns:
+      {path: array} of the changed biases. Readers without a bias are passed over.
+    """
+    kernels = {k.param: k for k in graph.kernels}
+    rows = graph.unpack(contribution)
+    new: dict[str, jax.Array] = {}
+    for layer in graph.layers:
+        for link in layer.outgoing:
+            kernel = kernels[link.param]
+            if kernel.bias is None:
+                continue
+            w = params[link.param]
+            part = _per_output(kernel, w * link.expand(rows[layer.name], w.ndim, 0))
+            bias = new.get(kernel.bias, params[kernel.bias])
+            new[kernel.bias] = (bias + part.reshape(bias.shape)).astype(bias.dtype)
+    return new
+
+
+def draw(
+    graph: UnitGraph,
+    params: Params,
+    paths: Iterable[str],
+    key: jax.Array,
+    init: Callable[..., jax.Array] | str,
+    scales: jax.Array,
+) -> dict[str, jax.Array]:
+    """Fresh kernels ξ in the layout of the parameters, {path: array}.
+
+    Args:
+      graph: the units, whose kernels say how their axes are used.
+      params: {path: array}, for shapes and dtypes.
+      paths: which kernels to draw.
+      key: each kernel folds its number in `graph.kernels` into it, so that names do not matter.
+      init: an initialiser, or "as_initialised".
+      scales: [kernels], the standard deviations for "as_initialised".
+    """
+    wanted = set(paths)
+    drawn = {}
+    for i, kernel in enumerate(graph.kernels):
+        if kernel.param in wanted:
+            w = params[kernel.param]
+            k = jax.random.fold_in(key, i)
+            if callable(init):
+                drawn[kernel.param] = _initialise(kernel, k, w.shape, w.dtype, init)
+            else:
+                drawn[kernel.param] = jax.random.normal(k, w.shape, w.dtype) * scales[i].astype(
+                    w.dtype
+                )
+    return drawn
+
+
+def _initialise(
+    kernel: Kernel, key: jax.Array, shape: tuple[int, ...], dtype: Any, init: Callable[..., Any]
+) -> jax.Array:
+    """Calls `init` in [*spatial, in, out] for every copy, and moves the axes into place."""
+    order = (*kernel.copies, *kernel.spatial, *kernel.inputs, *kernel.outputs)
+
+    def extent(axes: tuple[int, ...]) -> int:
+        return int(np.prod([shape[a] for a in axes]))
+
+    canonical = (
+        *(shape[a] for a in kernel.spatial),
+        extent(kernel.inputs),
+        extent(kernel.outputs),
+    )
+    if kernel.copies:
+        keys = jax.random.split(key, extent(kernel.copies))
+        fresh = jax.vmap(lambda k: init(k, canonical, dtype))(keys)
+    else:
+        fresh = init(key, canonical, dtype)
+    return fresh.reshape([shape[a] for a in order]).transpose(np.argsort(order))
+
+
+def _links(
+    graph: UnitGraph, which: Literal["incoming"] | Outgoing
+) -> dict[str, list[tuple[Layer, Link]]]:
+    by_param: dict[str, list[tuple[Layer, Link]]] = {}
+    if which != "kept":
+        for layer in graph.layers:
+            for link in layer.incoming if which == "incoming" else layer.outgoing:
+                by_param.setdefault(link.param, []).append((layer, link))
+    return by_param
+
+
+def _towards(w: jax.Array, r: jax.Array, target: Any) -> jax.Array:
+    """(1−r)w + r·target; r = 1 replaces even what is not finite."""
+    return jnp.where(r >= 1, jnp.asarray(target, r.dtype), (1 - r) * w + r * target)
+
+
+def _per_output(kernel: Kernel, w: jax.Array) -> jax.Array:
+    """Sums a kernel-shaped array to the shape of the bias, [*copies, *outputs]."""
+    order = (*kernel.copies, *kernel.outputs)
+    summed = jnp.sum(w, axis=tuple(a for a in range(w.ndim) if a not in order))
+    return summed.transpose([sorted(order).index(a) for a in order])

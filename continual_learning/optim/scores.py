@@ -1,0 +1,88 @@
+"""Per-unit scores that several methods share, as arrays [layers, width]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.optim.units import Layer, UnitGraph
+
+Arrays = Mapping[str, jax.Array]
+
+
+def gradient_magnitude(graph: UnitGraph, grads: Arrays, dtype: Any) -> jax.Array:
+    """Mean |gradient| over each unit's incoming entries, of all its producers."""
+
+    def of(layer: Layer) -> jax.Array:
+        total, entries = jnp.zeros((layer.size,), dtype), np.zeros(layer.size)
+        for link in layer.incoming:
+            grad = jnp.abs(grads[link.param])
+            total += link.collect(link.slice_sums(grad, dtype), layer.size)
+            entries += link.entries(grad.shape, layer.size)
+        return total / jnp.asarray(np.maximum(entries, 1), dtype)
+
+    return graph.pack(map(of, graph.layers))
+
+
+def feature_means(graph: UnitGraph, features: Arrays, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    """Means over batch and positions of f and of |f|."""
+
+    def mean(f: jax.Array) -> jax.Array:
+        return jnp.mean(f, axis=tuple(range(f.ndim - 1)), dtype=dtype)
+
+    given = [features[layer.name] for layer in graph.layers]
+    return graph.pack(map(mean, given)), graph.pack(mean(jnp.abs(f)) for f in given)
+
+
+def contribution(graph: UnitGraph, params: Arrays, features: Arrays, dtype: Any) -> jax.Array:
+    """Mean over each unit's outgoing entries of |w| · mean_b|f|.
+
+    Where a dense layer reads a flattened conv layer, each entry meets the feature at the position
+    that it reads.
+    """
+
+    def of(layer: Layer) -> jax.Array:
+        magnitude = jnp.abs(features[layer.name])
+        overall = jnp.mean(magnitude, axis=tuple(range(magnitude.ndim - 1)), dtype=dtype)
+        total, entries = jnp.zeros((layer.size,), dtype), np.zeros(layer.size)
+        for link in layer.outgoing:
+            sums = link.slice_sums(jnp.abs(params[link.param]), dtype)
+            entries += link.entries(params[link.param].shape, layer.size)
+            if link.position is None:
+                total += link.collect(sums, layer.size) * overall
+            else:
+                at = jnp.mean(magnitude, axis=0, dtype=dtype).reshape(-1)
+                where = np.where(link.index < 0, 0, link.position * layer.size + link.index)
+                total += link.collect(sums * at[where], layer.size)
+        return total / jnp.asarray(np.maximum(entries, 1), dtype)
+
+    return graph.pack(map(of, graph.layers))
+
+
+def normalised(graph: UnitGraph, score: jax.Array, eps: float) -> jax.Array:
+    """Each score over the mean of its layer (+ eps); 0 in the padding."""
+    return jnp.where(graph.valid, score / (graph.layer_mean(score) + eps), 0)
+
+
+def lowest(score: jax.Array, number: jax.Array, eligible: jax.Array) -> jax.Array:
+    """The `number` [layers, 1] eligible units of lowest score in each layer, ties by index.
+
+    Args:
+      score: [layers, width].
+      number: how many to take, [layers, 1].
+      eligible: bool [layers, width].
+    """
+    score = jnp.where(eligible, score, jnp.inf)
+    width = score.shape[1]
+    if width <= 1024:  # counting is one fused reduction; sorting costs several passes
+        before = score[:, :, None] < score[:, None, :]
+        earlier = np.triu(np.ones((width, width), bool), 1)[None]
+        tied = (score[:, :, None] == score[:, None, :]) & earlier
+        rank = jnp.sum(before | tied, axis=1, dtype=jnp.int32)
+    else:
+        rank = jnp.argsort(jnp.argsort(score, axis=1, stable=True), axis=1)
+    return (rank < number) & eligible

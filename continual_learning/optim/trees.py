@@ -1,0 +1,54 @@
+"""Parameter trees by path: any container that JAX can flatten, masked leaves included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+
+def is_masked(node: Any) -> bool:
+    """Whether an outer wrapper (`optax.masked`, `optax.multi_transform`) took this node away."""
+    return isinstance(node, optax.MaskedNode)
+
+
+def named_leaves(tree: Any) -> dict[str, Any]:
+    """{path: leaf} in tree order, with '/' between the keys of a path; masked nodes are leaves."""
+    flat, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_masked)
+    return {jax.tree_util.keystr(p, simple=True, separator="/"): leaf for p, leaf in flat}
+
+
+def arrays(tree: Any) -> dict[str, jax.Array]:
+    """`named_leaves` without the masked ones."""
+    return {p: leaf for p, leaf in named_leaves(tree).items() if not is_masked(leaf)}
+
+
+def is_masked_away(path: str, leaves: Mapping[str, Any]) -> bool:
+    """Whether `path` lies under a node that is masked as a whole (a prefix mask)."""
+    parts = path.split("/")
+    return any(is_masked(leaves.get("/".join(parts[:i]))) for i in range(len(parts) + 1))
+
+
+def replace(tree: Any, new: Mapping[str, Any]) -> Any:
+    """`tree` with the leaves at the paths in `new` replaced."""
+
+    def at(path, leaf):
+        return new.get(jax.tree_util.keystr(path, simple=True, separator="/"), leaf)
+
+    return jax.tree_util.tree_map_with_path(at, tree, is_leaf=is_masked)
+
+
+def structure(tree: Any) -> tuple[Any, ...]:
+    """A hashable key that is equal for trees of equal structure and shapes."""
+    leaves, treedef = jax.tree.flatten(tree)
+    return (treedef, *(jnp.shape(leaf) for leaf in leaves))
+
+
+def natural(path: str) -> tuple[Any, ...]:
+    """Sort key under which `layer_10` comes after `layer_2`."""
+    parts = re.split(r"(\d+)", path)
+    return tuple((int(p), "") if p.isdigit() else (-1, p) for p in parts if p)

@@ -1,0 +1,339 @@
+"""Which parameter entries belong to which hidden unit.
+
+A *unit* is one output of a hidden layer (a conv channel counts as one). Its *incoming* entries
+produce it, its *outgoing* entries are every kernel entry of a later layer that reads it. A
+`UnitGraph` holds this as static index arrays, so that everything done with it inside a compiled
+step is plain gathers and reductions.
+
+Per-unit numbers of a whole network travel as one padded array of shape [layers, width], `width`
+being the size of the largest layer: a handful of fused operations, whatever the depth.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from continual_learning.optim import trees
+
+Units = Mapping[str, Any]  # {layer name: array[size]}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Link:
+    """The slices of one parameter that belong to the units of one layer.
+
+    Attributes:
+      param: path of the parameter.
+      axes: its axes along which units are told apart, increasing.
+      index: int array with the parameter's extent along `axes`; the unit each slice belongs to,
+        or -1 for a slice that belongs to no unit of the layer.
+      position: for the reader of a flattened layer, the position (in C order over the feature's
+        spatial axes) that each slice reads; None where a slice reads all positions alike.
+    """
+
+    param: str
+    axes: tuple[int, ...]
+    index: np.ndarray
+    position: np.ndarray | None = None
+
+    def __post_init__(self):
+        if list(self.axes) != sorted(set(self.axes)):
+            raise ValueError(f"Link of {self.param!r}: axes must increase, got {self.axes}.")
+        if self.index.ndim != len(self.axes):
+            raise ValueError(
+                f"Link of {self.param!r}: index has shape {self.index.shape}, "
+                f"which does not fit the {len(self.axes)} axes {self.axes}."
+            )
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether the slices are units 0, 1, 2 … in order, so that no gather is needed."""
+        flat = self.index.reshape(-1)
+        return bool(np.array_equal(flat, np.arange(flat.size)))
+
+    def expand(self, values: jax.Array, ndim: int, fill: Any) -> jax.Array:
+        """Per-unit `values` [size] laid along the parameter's axes, to broadcast against it."""
+        if self.is_plain:
+            spread = values.reshape(self.index.shape)
+        else:
+            fill = jnp.full((1,), fill, values.dtype)
+            spread = jnp.concatenate([values, fill])[self.index]  # index -1 meets the fill
+        shape = [1] * ndim
+        for axis, extent in zip(self.axes, self.index.shape, strict=True):
+            shape[axis] = extent
+        return spread.reshape(shape)
+
+    def slice_sums(self, array: jax.Array, dtype: Any) -> jax.Array:
+        """Sums of the parameter-shaped `array` within each slice, shaped like `index`."""
+        others = tuple(a for a in range(array.ndim) if a not in self.axes)
+        return jnp.sum(array, axis=others, dtype=dtype)
+
+    def collect(self, slices: jax.Array, size: int) -> jax.Array:
+        """Sums over each unit's slices: `slices` like `index` -> [size]."""
+        if self.is_plain:
+            return slices.reshape(size)
+        sums = jnp.zeros((size + 1,), slices.dtype).at[self.index].add(slices)
+        return sums[:size]
+
+    def entries(self, shape: Sequence[int], size: int) -> np.ndarray:
+        """How many entries of the parameter belong to each unit, [size]."""
+        slices = int(np.prod([n for a, n in enumerate(shape) if a not in self.axes]))
+        return np.bincount(self.index[self.index >= 0].reshape(-1), minlength=size) * slices
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kernel:
+    """How the axes of a kernel are used, so that an initialiser can be called in [in, out] or HWIO.
+
+    Attributes:
+      param: path of the parameter.
+      inputs, outputs: axes of its input and output features.
+      spatial: axes of the receptive field (conv), in order.
+      copies: axes that enumerate independent copies (an ensemble).
+      bias: path of the bias added to its outputs, shaped [*copies, *outputs], or None.
+    """
+
+    param: str
+    inputs: tuple[int, ...] = (0,)
+    outputs: tuple[int, ...] = (1,)
+    spatial: tuple[int, ...] = ()
+    copies: tuple[int, ...] = ()
+    bias: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Layer:
+    """The hidden units that share a name: the path of the (first) kernel that produces them."""
+
+    name: str
+    size: int
+    incoming: tuple[Link, ...]
+    outgoing: tuple[Link, ...]
+    bias: tuple[Link, ...] = ()  # biases, and biases of norms: 0 in a fresh unit
+    scale: tuple[Link, ...] = ()  # scales of norms: 1 in a fresh unit
+
+    def links(self) -> tuple[Link, ...]:
+        """All links of the layer."""
+        return self.incoming + self.bias + self.scale + self.outgoing
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class UnitGraph:
+    """Every hidden unit of a model with its incoming, bias, scale and outgoing entries.
+
+    Attributes:
+      layers: hidden layers in order from the input.
+      kernels: all kernels in order from the input, the output layer's included.
+      shapes: shape of every parameter, by path.
+      treedef: structure of the parameter tree.
+      untraced: (name, reason) of what was left out.
+    """
+
+    layers: tuple[Layer, ...]
+    kernels: tuple[Kernel, ...]
+    shapes: Mapping[str, tuple[int, ...]]
+    treedef: Any
+    untraced: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self):
+        names = [layer.name for layer in self.layers]
+        if len(set(names)) != len(names):
+            raise ValueError(f"Layer names must differ, got {names}.")
+        for layer in self.layers:
+            for link in layer.links():
+                self._check_link(layer, link)
+
+    def _check_link(self, layer: Layer, link: Link) -> None:
+        shape = self.shapes.get(link.param)
+        if shape is None:
+            raise ValueError(
+                f"Layer {layer.name!r} refers to {link.param!r}, which is no parameter. "
+                f"Parameters: {', '.join(self.shapes)}."
+            )
+        if max(link.axes, default=-1) >= len(shape) or (
+            tuple(shape[a] for a in link.axes) != link.index.shape
+        ):
+            raise ValueError(
+                f"Layer {layer.name!r}: an index of shape {link.index.shape} over axes "
+                f"{link.axes} does not fit {link.param!r} of shape {shape}."
+            )
+        if link.index.size and not -1 <= link.index.min() <= link.index.max() < layer.size:
+            raise ValueError(
+                f"Layer {layer.name!r}: the index of {link.param!r} must lie in "
+                f"[-1, {layer.size - 1}], got [{link.index.min()}, {link.index.max()}]."
+            )
+
+    # Sizes -----------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the hidden layers, from the input."""
+        return tuple(layer.name for layer in self.layers)
+
+    @functools.cached_property
+    def sizes(self) -> np.ndarray:
+        """Units per layer, int [layers]."""
+        return np.array([layer.size for layer in self.layers], np.int32)
+
+    @property
+    def width(self) -> int:
+        """Size of the largest layer."""
+        return max((layer.size for layer in self.layers), default=0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of a per-unit array of the whole network: (layers, width)."""
+        return len(self.layers), self.width
+
+    @functools.cached_property
+    def valid(self) -> np.ndarray:
+        """Which entries of a [layers, width] array are units rather than padding."""
+        return np.arange(self.width)[None, :] < self.sizes[:, None]
+
+    # Per-unit arrays -------------------------------------------------------------------------
+
+    def pack(self, rows: Iterable[jax.Array], fill: Any = 0) -> jax.Array:
+        """One array [size] per layer, in order -> [layers, width], padded with `fill`."""
+        if not self.layers:
+            return jnp.zeros((0, 0))
+        padded = [
+            jnp.pad(row, (0, self.width - row.shape[0]), constant_values=fill) for row in rows
+        ]
+        return jnp.stack(padded)
+
+    def unpack(self, array: jax.Array) -> dict[str, jax.Array]:
+        """[layers, width] -> {layer: [size]}."""
+        return {layer.name: array[i, : layer.size] for i, layer in enumerate(self.layers)}
+
+    def layer_mean(self, array: jax.Array) -> jax.Array:
+        """Mean over the units of each layer: [layers, width] -> [layers, 1]."""
+        total = jnp.sum(jnp.where(self.valid, array, 0), axis=1, keepdims=True)
+        return total / self.sizes[:, None].astype(array.dtype)
+
+    def layer_finite(self, array: jax.Array) -> jax.Array:
+        """Whether all units of a layer are finite: [layers, width] -> bool [layers, 1]."""
+        return jnp.all(jnp.isfinite(array) | ~self.valid, axis=1, keepdims=True)
+
+    # Masks -----------------------------------------------------------------------------------
+
+    def incoming(self, units: Units) -> Any:
+        """A tree like the parameters, True on the kernel entries that produce `units`."""
+        return self._mask(units, lambda layer: layer.incoming)
+
+    def bias(self, units: Units) -> Any:
+        """True on the biases, norm scales and norm biases of `units`."""
+        return self._mask(units, lambda layer: layer.bias + layer.scale)
+
+    def outgoing(self, units: Units) -> Any:
+        """True on the kernel entries of later layers that read `units`."""
+        return self._mask(units, lambda layer: layer.outgoing)
+
+    def _mask(self, units: Units, links_of) -> Any:
+        self.check_names(units, "units")
+        masks = {path: jnp.zeros(shape, bool) for path, shape in self.shapes.items()}
+        for layer in self.layers:
+            if layer.name not in units:
+                continue
+            chosen = jnp.asarray(units[layer.name])
+            if chosen.shape != (layer.size,) or chosen.dtype != bool:
+                raise ValueError(
+                    f"units[{layer.name!r}] must be bool [{layer.size}], "
+                    f"got {chosen.dtype} {list(chosen.shape)}."
+                )
+            for link in links_of(layer):
+                masks[link.param] |= link.expand(chosen, len(self.shapes[link.param]), False)
+        return self.treedef.unflatten(masks[path] for path in self._paths)
+
+    @functools.cached_property
+    def _paths(self) -> tuple[str, ...]:
+        """Paths of the parameters in tree order."""
+        return tuple(trees.named_leaves(self.treedef.unflatten(range(self.treedef.num_leaves))))
+
+    # Checks ----------------------------------------------------------------------------------
+
+    def check_names(self, given: Mapping[str, Any], what: str) -> None:
+        """Raises if `given` has a key that is not a layer's name."""
+        unknown = sorted(set(given) - set(self.names))
+        if unknown:
+            raise ValueError(
+                f"{what} names unknown layers {unknown}. Layers of this network: "
+                f"{list(self.names)}."
+            )
+
+    def check(self, params: Any) -> None:
+        """Raises if `params` are not of the model that the graph was made for."""
+        wrong = []
+        found = trees.named_leaves(params)
+        for path in {**self.shapes, **found}:
+            ours, theirs = self.shapes.get(path), found.get(path)
+            if isinstance(theirs, optax.MaskedNode) or (path not in self.shapes and theirs is None):
+                continue
+            shape = None if theirs is None else jnp.shape(theirs)
+            if ours != shape and not trees.is_masked_away(path, found):
+                wrong.append(f"{path}: graph {ours}, params {shape}")
+        if wrong:
+            raise ValueError(
+                "The unit graph was made for another model:\n  "
+                + "\n  ".join(wrong[:5])
+                + ("\n  …" if len(wrong) > 5 else "")
+                + "\nMake it from these parameters, or pass `units=` a callable that does."
+            )
+
+    def restrict(self, present: Iterable[str]) -> UnitGraph:
+        """The graph without what `present` does not hold (leaves masked by an outer wrapper).
+
+        A layer stays only if all its incoming and outgoing kernels are there: to redraw a unit
+        whose outgoing entries cannot be touched would disturb the network.
+        """
+        present = set(present)
+        if present >= set(self.shapes):
+            return self
+
+        def kept(links: tuple[Link, ...]) -> tuple[Link, ...]:
+            return tuple(link for link in links if link.param in present)
+
+        layers = tuple(
+            dataclasses.replace(layer, bias=kept(layer.bias), scale=kept(layer.scale))
+            for layer in self.layers
+            if all(link.param in present for link in layer.incoming + layer.outgoing)
+        )
+        kernels = tuple(
+            dataclasses.replace(k, bias=k.bias if k.bias in present else None)
+            for k in self.kernels
+            if k.param in present
+        )
+        return dataclasses.replace(self, layers=layers, kernels=kernels)
+
+    def __str__(self) -> str:
+        """A table: a row per layer with the parameters that hold its entries."""
+
+        def params(links: tuple[Link, ...]) -> str:
+            return ", ".join(dict.fromkeys(link.param for link in links)) or "-"
+
+        rows = [("layer", "units", "incoming", "bias and norm", "outgoing")]
+        rows += [
+            (
+                layer.name,
+                str(layer.size),
+                params(layer.incoming),
+                params(layer.bias + layer.scale),
+                params(layer.outgoing),
+            )
+            for layer in self.layers
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows
+        ]
+        lines.insert(1, "  ".join("-" * w for w in widths))
+        lines.append(f"{int(self.sizes.sum())} hidden units in {len(self.layers)} layers")
+        lines += [f"untraced: {name} ({reason})" for name, reason in self.untraced]
+        return "\n".join(lines)

@@ -1,0 +1,86 @@
+"""What must hold of the repository as a whole."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import grimp
+import pytest
+
+import continual_learning
+
+ROOT = Path(__file__).parents[1]
+# No path of somebody's machine, no address that ties the lock to one package registry.
+PRIVATE = re.compile(
+    r"(?<![\w.~-])/(?:home|Users|root|work|scratch|opt)/"
+    r"|pypi\.org|pythonhosted\.org|--(?:extra-)?index-url|--find[-]links"
+)
+
+
+def repository_files() -> list[Path]:
+    """Tracked files, and new ones that are not ignored."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    files = [ROOT / line for line in listing.stdout.splitlines()]
+    return [file for file in files if file.is_file()]
+
+
+def private_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if PRIVATE.search(line)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "see " + "/home" + "/ada/data",
+        "numpy @ https://files." + "pythonhosted" + ".org/numpy.whl",
+        "--index" + "-url https://example.com/simple",
+    ],
+)
+def test_private_lines_are_found(line):
+    assert private_lines(line) == [line]
+
+
+def test_no_machine_paths_or_registry_hosts():
+    files = repository_files()
+    assert ROOT / "requirements.lock" in files
+    found = {
+        str(file.relative_to(ROOT)): lines
+        for file in files
+        if (lines := private_lines(file.read_text(encoding="utf-8", errors="ignore")))
+    }
+    assert not found
+
+
+def test_every_locked_requirement_has_a_hash():
+    text = (ROOT / "requirements.lock").read_text()
+    requirements = re.findall(r"^[a-z].*?(?=^[a-z]|\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(requirements) > 50
+    assert all("==" in each and "--hash=sha256:" in each for each in requirements)
+
+
+def test_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == continual_learning.__version__
+
+
+def test_import_contracts_hold():
+    linter = Path(sys.executable).with_name("lint-imports")
+    check = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert check.returncode == 0, check.stdout + check.stderr
+
+
+def test_optim_imports_only_jax_optax_and_numpy():
+    graph = grimp.build_graph("continual_learning", include_external_packages=True)
+    optim = {"continual_learning.optim"} | graph.find_descendants("continual_learning.optim")
+    imported = set().union(*(graph.find_modules_directly_imported_by(m) for m in optim))
+    outside = {module.split(".")[0] for module in imported} - {"continual_learning"}
+    assert outside - set(sys.stdlib_module_names) <= {"jax", "numpy", "optax"}
+    assert "jax" in outside
