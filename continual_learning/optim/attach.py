@@ -102,6 +102,7 @@ def attach_reset_method(
         resets = not isinstance(method, NoReset) and bool(method.drawn(graph))
         features, sample_scores = inputs.extras(method, graph, extra) if resets else ({}, {})
         grads = trees.arrays(updates)
+        inputs.check_gradients(graph, grads)
         updates, inner_state = inner.update(updates, state.inner, params, **extra)
 
         t, log = state.calls, state.log
@@ -142,7 +143,7 @@ class _Seen(NamedTuple):
 
     def step(self, updates: Arrays) -> Step:
         """What the method sees, given the updates of all parameters."""
-        after: Any = {p: optax.apply_updates(w, updates[p]) for p, w in self.params.items()}
+        after: Any = {p: optax.apply_updates(self.params[p], u) for p, u in updates.items()}
         key = jax.random.fold_in(self.key, self.t)
         return Step(self.t, key, self.grads, after, self.features, self.sample_scores)
 

@@ -78,6 +78,16 @@ def graph_maker(units: Graph) -> Callable[[Any], UnitGraph]:
     return graph_of
 
 
+def check_gradients(graph: UnitGraph, grads: Mapping[str, Any]) -> None:
+    """Raises if a kernel of the graph has no gradient."""
+    missing = [k.param for k in graph.kernels if k.param not in grads]
+    if missing:
+        raise ValueError(
+            f"There is no gradient for {', '.join(missing)}. Gradients must be shaped like the "
+            "parameters; freeze parameters with `optax.masked` around the whole optimizer."
+        )
+
+
 def extras(
     method: ResetMethod, graph: UnitGraph, given: Mapping[str, Any]
 ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:

@@ -28,7 +28,7 @@ def arrays(tree: Any) -> dict[str, jax.Array]:
 
 
 def is_masked_away(path: str, leaves: Mapping[str, Any]) -> bool:
-    """Whether `path` lies under a node that is masked as a whole (a prefix mask)."""
+    """Whether `path` is masked, or lies under a node that is masked as a whole."""
     parts = path.split("/")
     return any(is_masked(leaves.get("/".join(parts[:i]))) for i in range(len(parts) + 1))
 

@@ -19,7 +19,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from continual_learning.optim import trees
 
@@ -134,7 +133,7 @@ class UnitGraph:
       kernels: all kernels in order from the input, the output layer's included.
       shapes: shape of every parameter, by path.
       treedef: structure of the parameter tree.
-      untraced: (name, reason) of what was left out.
+      untraced: (name, reason) of what is left alone.
     """
 
     layers: tuple[Layer, ...]
@@ -261,7 +260,8 @@ class UnitGraph:
 
     def check_names(self, given: Mapping[str, Any], what: str) -> None:
         """Raises if `given` has a key that is not a layer's name."""
-        unknown = sorted(set(given) - set(self.names))
+        known = {*self.names, *(name for name, _ in self.untraced)}
+        unknown = sorted(set(given) - known)
         if unknown:
             raise ValueError(
                 f"{what} names unknown layers {unknown}. Layers of this network: "
@@ -273,12 +273,12 @@ class UnitGraph:
         wrong = []
         found = trees.named_leaves(params)
         for path in {**self.shapes, **found}:
-            ours, theirs = self.shapes.get(path), found.get(path)
-            if isinstance(theirs, optax.MaskedNode) or (path not in self.shapes and theirs is None):
+            if trees.is_masked_away(path, found):
                 continue
-            shape = None if theirs is None else jnp.shape(theirs)
-            if ours != shape and not trees.is_masked_away(path, found):
-                wrong.append(f"{path}: graph {ours}, params {shape}")
+            ours = self.shapes.get(path)
+            theirs = jnp.shape(found[path]) if path in found else None
+            if ours != theirs:
+                wrong.append(f"{path}: graph {ours}, params {theirs}")
         if wrong:
             raise ValueError(
                 "The unit graph was made for another model:\n  "
@@ -310,7 +310,11 @@ class UnitGraph:
             for k in self.kernels
             if k.param in present
         )
-        return dataclasses.replace(self, layers=layers, kernels=kernels)
+        left = {layer.name for layer in layers}
+        masked = tuple((name, "masked") for name in self.names if name not in left)
+        return dataclasses.replace(
+            self, layers=layers, kernels=kernels, untraced=self.untraced + masked
+        )
 
     def __str__(self) -> str:
         """A table: a row per layer with the parameters that hold its entries."""

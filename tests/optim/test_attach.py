@@ -330,6 +330,8 @@ def test_bad_calls_of_init_and_update(mlp):
     state = tx.init(params)
     with pytest.raises(ValueError, match="`update` needs the parameters"):
         tx.update(grads, state)
+    with pytest.raises(ValueError, match="no gradient for layer_0/kernel"):
+        tx.update({**grads, "layer_0": {"kernel": None, "bias": None}}, state, params)
     other = sequential_units(mlp((5, 9, 3)), ["layer_0/kernel", "layer_1/kernel"])
     wrong = attach_reset_method(tx=optax.sgd(0.1), reset_method=CPR(), units=other)
     with pytest.raises(ValueError, match="made for another model"):
