@@ -100,7 +100,9 @@ def attach_reset_method(
             )
         graph = graph_of(params)
         resets = not isinstance(method, NoReset) and bool(method.drawn(graph))
-        features, sample_scores = inputs.extras(method, graph, extra) if resets else ({}, {})
+        features, sample_scores = (
+            inputs.extras(method, graph, params, extra) if resets else ({}, {})
+        )
         grads = trees.arrays(updates)
         inputs.check_gradients(graph, grads)
         updates, inner_state = inner.update(updates, state.inner, params, **extra)
@@ -158,7 +160,11 @@ class _Outcome(NamedTuple):
 def _observe_and_reset(
     graph: UnitGraph, updates: Any, state: ResetState, seen: _Seen
 ) -> tuple[Any, ResetState]:
-    changes = trees.arrays(updates)
+    # At least as precise as the parameters, so that p + (p' - p) is p' even if gradients are not.
+    changes = {
+        p: u.astype(jnp.promote_types(u.dtype, seen.params[p].dtype))
+        for p, u in trees.arrays(updates).items()
+    }
     observed, finite = seen.method.observe(graph, state.method, seen.step(changes))
     log = state.log.numbers if finite is None else count_skipped(state.log.numbers, finite)
 
@@ -205,7 +211,8 @@ def _reset(
         # An entry that the rewrite left alone keeps the inner update itself: p + (p' - p) is not
         # always p'.
         update, alone = updates[path], new[path] == step.params[path]
-        return jnp.where(alone, update, (new[path] - seen.params[path]).astype(update.dtype))
+        change = new[path].astype(update.dtype) - seen.params[path].astype(update.dtype)
+        return jnp.where(alone, update, change)
 
     return _Outcome(
         updates={path: as_update(path) for path in new},

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from continual_learning.optim import trees
@@ -89,21 +90,23 @@ def check_gradients(graph: UnitGraph, grads: Mapping[str, Any]) -> None:
 
 
 def extras(
-    method: ResetMethod, graph: UnitGraph, given: Mapping[str, Any]
+    method: ResetMethod, graph: UnitGraph, params: Any, given: Mapping[str, Any]
 ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
     """Features and sample scores, {layer: array} each; empty if the method does not need them."""
     features, sample_scores = {}, {}
     if "features" in method.requires:
-        features = _features(graph, _per_layer(method, graph, given, "features"))
+        features = _features(graph, _per_layer(method, graph, params, given, "features"))
     if "sample_scores" in method.requires:
-        sample_scores = _sample_scores(graph, _per_layer(method, graph, given, "sample_scores"))
+        sample_scores = _sample_scores(
+            graph, _per_layer(method, graph, params, given, "sample_scores")
+        )
     return features, sample_scores
 
 
 def _per_layer(
-    method: ResetMethod, graph: UnitGraph, given: Mapping[str, Any], what: str
+    method: ResetMethod, graph: UnitGraph, params: Any, given: Mapping[str, Any], what: str
 ) -> dict[str, jax.Array]:
-    """The array of every layer of the graph, by name."""
+    """The array of every layer of the graph, by name; layers that are masked here are ignored."""
     name = type(method).__name__
     value = given.get(what)
     if value is None:
@@ -115,7 +118,9 @@ def _per_layer(
         raise TypeError(
             f"{name}: `{what}` must be a mapping {{layer: array}}, got {type(value).__name__}."
         )
-    graph.check_names(value, f"`{what}` of {name}")
+    leaves = trees.named_leaves(params)
+    ours = {k: v for k, v in value.items() if not trees.is_masked_away(k, leaves)}
+    graph.check_names(ours, f"`{what}` of {name}")
     missing = [layer for layer in graph.names if layer not in value]
     if missing:
         raise ValueError(f"{name}: `{what}` lacks the layers {missing}.")
@@ -130,7 +135,7 @@ def _features(graph: UnitGraph, features: dict[str, jax.Array]) -> dict[str, jax
                 f"features[{layer.name!r}] must be [batch, …, {layer.size}] (units last), got "
                 f"{list(shape)}."
             )
-        positions = features[layer.name][0, ..., 0].size
+        positions = int(np.prod(shape[1:-1]))
         for link in layer.outgoing:
             if link.position is not None and int(link.position.max()) + 1 != positions:
                 raise ValueError(

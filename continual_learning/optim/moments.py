@@ -1,8 +1,8 @@
 """Optimizer moments: finding those that belong to given parameters, through any nesting.
 
-Only states listed here are touched. Copies of parameters (schedule-free, lookahead, mechanic),
-gradient accumulators (`MultiSteps`, `apply_every`) and statistics that are not kept per entry
-(factored, novograd) are left alone.
+Only states listed here, or registered, are touched. All others are left alone: copies of
+parameters (schedule-free, lookahead, mechanic), gradient accumulators (`MultiSteps`,
+`apply_every`), statistics that are not kept per entry, and optimizers that are not in the list.
 """
 
 from __future__ import annotations

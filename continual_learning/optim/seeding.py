@@ -34,10 +34,14 @@ def wrap(key: Any, data: jax.Array | None = None) -> jax.Array:
 
 def _digest(array: jax.Array) -> jax.Array:
     """A uint32 that depends on every bit of `array` and where it stands."""
-    bits = jax.lax.bitcast_convert_type(array, _UINT[array.dtype.itemsize]).reshape(-1)
+    bits = jax.lax.bitcast_convert_type(array, _UINT[array.dtype.itemsize])
     if bits.dtype.itemsize > 4:
         bits = bits ^ (bits >> 32)
-    place = 2 * jnp.arange(bits.size, dtype=jnp.uint32) + 1
+    place = jnp.ones(bits.shape, jnp.uint32)  # odd numbers in C order, without a reshape: the
+    stride = 2  # array may be sharded
+    for axis in reversed(range(bits.ndim)):
+        place += stride * jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis)
+        stride *= bits.shape[axis]
     mixed = (bits.astype(jnp.uint32) ^ (place * jnp.uint32(2654435761))) * place
     return jnp.sum(mixed, dtype=jnp.uint32)
 

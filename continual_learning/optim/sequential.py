@@ -48,8 +48,7 @@ def recognise_units(params: Any) -> UnitGraph:
         )
     kernels = [p for p in paths if len(shapes.get(p, ())) == 2]
     if len(kernels) < 2:  # no hidden layer, whatever the rest is
-        chain = [_Weights(k, None) for k in kernels]
-        return _chain(params, chain, "in_out", "channels_last")
+        return _single(params, shapes, kernels)
 
     parents = {_parent(_parent(k)) for k in kernels}
     if len({_parent(k) for k in kernels}) > 1 and len(parents) > 1:
@@ -113,6 +112,18 @@ def sequential_units(
             )
         chain.append(_Weights(kernel, beside[0] if beside else None))
     return _chain(params, chain, layout, flatten)
+
+
+def _single(params: Any, shapes: dict[str, tuple[int, ...]], kernels: list[str]) -> UnitGraph:
+    """At most one kernel, with the only vector beside it as bias if the shapes agree."""
+    chain, layout = [_Weights(k, None) for k in kernels], "in_out"
+    for kernel in kernels:
+        beside = [p for p, s in shapes.items() if _parent(p) == _parent(kernel) and len(s) == 1]
+        paired = [_Weights(kernel, *beside)] if len(beside) == 1 else chain
+        for candidate in ("out_in", "in_out"):  # the latter where both fit
+            if _fits(paired, shapes, candidate):
+                chain, layout = paired, candidate
+    return _chain(params, chain, layout, "channels_last")
 
 
 def _parent(path: str) -> str:

@@ -204,7 +204,8 @@ class UnitGraph:
         if not self.layers:
             return jnp.zeros((0, 0))
         padded = [
-            jnp.pad(row, (0, self.width - row.shape[0]), constant_values=fill) for row in rows
+            jnp.pad(_replicated(row), (0, self.width - row.shape[0]), constant_values=fill)
+            for row in rows
         ]
         return jnp.stack(padded)
 
@@ -341,3 +342,9 @@ class UnitGraph:
         lines.append(f"{int(self.sizes.sum())} hidden units in {len(self.layers)} layers")
         lines += [f"untraced: {name} ({reason})" for name, reason in self.untraced]
         return "\n".join(lines)
+
+
+def _replicated(row: jax.Array) -> jax.Array:
+    """Undoes a sharding that is part of the type: rows of different shardings do not stack."""
+    sharding = jax.typeof(row).sharding
+    return jax.reshard(row, sharding.update(spec=(None,))) if any(sharding.spec) else row
