@@ -3,6 +3,7 @@
 from continual_learning.optim.attach import ResetState, attach_reset_method
 from continual_learning.optim.cbp import CBP
 from continual_learning.optim.cpr import CPR
+from continual_learning.optim.links import Kernel, Layer, Link
 from continual_learning.optim.log import BIN_WIDTH, BINS, ResetLog
 from continual_learning.optim.method import Amount, ResetMethod, Step, periodic, reset_method
 from continual_learning.optim.moments import register_moments
@@ -11,7 +12,7 @@ from continual_learning.optim.redo import ReDo
 from continual_learning.optim.regrama import ReGraMa
 from continual_learning.optim.sequential import recognise_units, sequential_units
 from continual_learning.optim.shrink_perturb import ShrinkAndPerturb
-from continual_learning.optim.units import Kernel, Layer, Link, UnitGraph
+from continual_learning.optim.units import UnitGraph
 
 __all__ = [
     "BINS",

@@ -99,7 +99,7 @@ def attach_reset_method(
                 "call `tx.update(grads, state, params)`."
             )
         graph = graph_of(params)
-        resets = not isinstance(method, NoReset) and bool(method.drawn(graph))
+        resets = bool(graph.layers or method.drawn(graph)) and not isinstance(method, NoReset)
         features, sample_scores = (
             inputs.extras(method, graph, params, extra) if resets else ({}, {})
         )

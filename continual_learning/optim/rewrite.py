@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.optim.units import Kernel, Layer, Link, UnitGraph
+from continual_learning.optim.links import Kernel, Layer, Link
+from continual_learning.optim.units import UnitGraph
 
 Params = Mapping[str, jax.Array]  # {path: array}
 Outgoing = Literal["before", "after", "kept"]

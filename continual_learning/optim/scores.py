@@ -9,13 +9,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.optim.units import Layer, UnitGraph
+from continual_learning.optim.links import Layer, Link
+from continual_learning.optim.units import UnitGraph
 
 Arrays = Mapping[str, jax.Array]
 
 
 def gradient_magnitude(graph: UnitGraph, grads: Arrays, dtype: Any) -> jax.Array:
     """Mean |gradient| over each unit's incoming entries, of all its producers."""
+    rows: dict[str, jax.Array] = {}
+    # Layers of equal shape are reduced together: one operation instead of one per layer.
+    for layers in _alike(graph, grads):
+        link = layers[0].incoming[0]
+        stacked = jnp.stack([grads[layer.incoming[0].param] for layer in layers])
+        sums = jax.vmap(lambda g, link=link: link.slice_sums(g, dtype))(jnp.abs(stacked))
+        means = sums.reshape(len(layers), -1) / (stacked[0].size // layers[0].size)
+        rows.update({layer.name: means[i] for i, layer in enumerate(layers)})
 
     def of(layer: Layer) -> jax.Array:
         total, entries = jnp.zeros((layer.size,), dtype), np.zeros(layer.size)
@@ -25,7 +34,17 @@ def gradient_magnitude(graph: UnitGraph, grads: Arrays, dtype: Any) -> jax.Array
             entries += link.entries(grad.shape, layer.size)
         return total / jnp.asarray(np.maximum(entries, 1), dtype)
 
-    return graph.pack(map(of, graph.layers))
+    return graph.pack(rows[r.name] if r.name in rows else of(r) for r in graph.layers)
+
+
+def _alike(graph: UnitGraph, grads: Arrays) -> list[list[Layer]]:
+    """Layers with one plain producer, grouped by its shape, dtype, axes and sharding."""
+    groups: dict[Any, list[Layer]] = {}
+    for layer in graph.layers:
+        link = layer.incoming[0]
+        if len(layer.incoming) == 1 and link.is_plain:
+            groups.setdefault((jax.typeof(grads[link.param]), link.axes), []).append(layer)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def feature_means(graph: UnitGraph, features: Arrays, dtype: Any) -> tuple[jax.Array, jax.Array]:
@@ -55,12 +74,22 @@ def contribution(graph: UnitGraph, params: Arrays, features: Arrays, dtype: Any)
             if link.position is None:
                 total += link.collect(sums, layer.size) * overall
             else:
+                _check_positions(layer, link, link.position, magnitude)
                 at = jnp.mean(magnitude, axis=0, dtype=dtype).reshape(-1)
                 where = np.where(link.index < 0, 0, link.position * layer.size + link.index)
                 total += link.collect(sums * at[where], layer.size)
         return total / jnp.asarray(np.maximum(entries, 1), dtype)
 
     return graph.pack(map(of, graph.layers))
+
+
+def _check_positions(layer: Layer, link: Link, position: np.ndarray, feature: jax.Array) -> None:
+    given, read = int(np.prod(feature.shape[1:-1])), int(position.max()) + 1
+    if given != read:
+        raise ValueError(
+            f"features[{layer.name!r}] of shape {list(feature.shape)} has {given} positions, but "
+            f"{link.param!r} reads {read}. If pooling lies between, give the features after it."
+        )
 
 
 def normalised(graph: UnitGraph, score: jax.Array, eps: float) -> jax.Array:

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from continual_learning.optim import trees
-from continual_learning.optim.units import Kernel, Layer, Link, UnitGraph
+from continual_learning.optim.links import Kernel, Layer, Link
+from continual_learning.optim.units import UnitGraph
 
 Layout = Literal["in_out", "out_in"]
 Flatten = Literal["channels_last", "channels_first"]

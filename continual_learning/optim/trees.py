@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +18,23 @@ def is_masked(node: Any) -> bool:
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:
-    """{path: leaf} in tree order, with '/' between the keys of a path; masked nodes are leaves."""
+    """{path: leaf} in tree order, with '/' between the keys of a path; masked nodes are leaves.
+
+    A node whose only leaf is an attribute `value` (NNX's variables) gives its name to that leaf.
+    """
     flat, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_masked)
-    return {jax.tree_util.keystr(p, simple=True, separator="/"): leaf for p, leaf in flat}
+    parents = collections.Counter(path[:-1] for path, _ in flat)
+
+    def name(path: tuple[Any, ...]) -> str:
+        if path and parents[path[:-1]] == 1 and path[-1] == jax.tree_util.GetAttrKey("value"):
+            path = path[:-1]
+        return jax.tree_util.keystr(path, simple=True, separator="/")
+
+    leaves = {name(path): leaf for path, leaf in flat}
+    if len(leaves) < len(flat):
+        names = collections.Counter(name(path) for path, _ in flat)
+        raise ValueError(f"Several parameters have the path {names.most_common(1)[0][0]!r}.")
+    return leaves
 
 
 def arrays(tree: Any) -> dict[str, jax.Array]:
@@ -35,11 +50,8 @@ def is_masked_away(path: str, leaves: Mapping[str, Any]) -> bool:
 
 def replace(tree: Any, new: Mapping[str, Any]) -> Any:
     """`tree` with the leaves at the paths in `new` replaced."""
-
-    def at(path, leaf):
-        return new.get(jax.tree_util.keystr(path, simple=True, separator="/"), leaf)
-
-    return jax.tree_util.tree_map_with_path(at, tree, is_leaf=is_masked)
+    treedef = jax.tree.structure(tree, is_leaf=is_masked)
+    return treedef.unflatten(new.get(path, leaf) for path, leaf in named_leaves(tree).items())
 
 
 def structure(tree: Any) -> tuple[Any, ...]:

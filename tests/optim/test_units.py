@@ -214,7 +214,7 @@ def test_the_table(residual):
     lines = text.splitlines()
     assert lines[0].split() == ["layer", "units", "incoming", "bias", "and", "norm", "outgoing"]
     assert lines[2].split() == ["a", "3", "a,", "w2", "-", "w1,", "b"]
-    assert "7 hidden units in 2 layers" in text
+    assert "hidden units: 7" in lines
     assert "untraced: attention (a product of activations)" in text
 
 
@@ -237,3 +237,19 @@ def test_bad_graphs_and_bad_questions(residual, mlp):
     with pytest.raises(ValueError, match=r"a: graph \(2, 3\), params \(2, 4\)"):
         graph.check({**params, "a": jnp.ones((2, 4))})
     graph.check(params)
+
+
+def test_layers_of_equal_shape_are_scored_like_any_other(mlp):
+    """They are reduced together; the scores are those of each layer alone."""
+    params = mlp((4, 4, 4, 4, 6, 2))
+    graph = sequential_units(params, [f"layer_{i}/kernel" for i in range(5)])
+    grads = jax.tree.map(lambda w: w.at[0].set(jnp.nan) if w.shape == (4, 6) else w, params)
+    score = graph.unpack(gradient_magnitude(graph, arrays(grads), jnp.float32))
+    for i in range(4):
+        expected = jnp.abs(grads[f"layer_{i}"]["kernel"]).mean(0)
+        np.testing.assert_allclose(score[f"layer_{i}/kernel"], expected, rtol=1e-6)
+
+
+def test_two_parameters_of_one_path_are_refused():
+    with pytest.raises(ValueError, match="Several parameters have the path 'a/b'"):
+        arrays({"a/b": jnp.ones(2), "a": {"b": jnp.ones(2)}})
