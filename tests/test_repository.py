@@ -84,3 +84,13 @@ def test_optim_imports_only_jax_optax_and_numpy():
     outside = {module.split(".")[0] for module in imported} - {"continual_learning"}
     assert outside - set(sys.stdlib_module_names) <= {"jax", "numpy", "optax"}
     assert "jax" in outside
+
+
+def test_importing_starts_no_backend():
+    """A backend started by an import would take memory, and ignore later settings of the user."""
+    code = (
+        "import continual_learning.optim, continual_learning.diagnostics, continual_learning.utils;"
+        "from jax._src import xla_bridge;"
+        "assert not xla_bridge.backends_are_initialized()"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
