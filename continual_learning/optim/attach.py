@@ -64,8 +64,8 @@ def attach_reset_method(
       tx: the inner optimizer.
       reset_method: `CPR()`, `CBP()`, `ReDo(…)`, `ReGraMa(…)`, `ShrinkAndPerturb(…)`, `NoReset()`
         or a method of your own.
-      units: a `UnitGraph`, or a callable that makes one from the parameters. Without it, a plain
-        sequential dense network is recognised from its parameters.
+      units: a `UnitGraph` (see `trace_units`), or a callable that makes one from the parameters.
+        Without it, a plain sequential dense network is recognised from its parameters.
       histogram: whether the log keeps a histogram of normalised gradient utilities.
 
     Returns:

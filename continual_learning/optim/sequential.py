@@ -19,8 +19,8 @@ Layout = Literal["in_out", "out_in"]
 Flatten = Literal["channels_last", "channels_first"]
 
 _HOW_TO = (
-    "Pass `units=` a graph: `sequential_units(params, [kernel paths in order], ...)` for a chain "
-    "of dense and conv layers, or a `UnitGraph` of your own."
+    "Pass `units=` a graph: `trace_units(apply_fn, params, *inputs)` for any model, or "
+    "`sequential_units(params, [kernel paths in order], ...)` for a chain of dense and conv layers."
 )
 
 
@@ -109,7 +109,7 @@ def sequential_units(
         if len(beside) > 1:
             raise ValueError(
                 f"Beside {kernel!r} lie several vectors, {beside}: which one is its bias is "
-                "unknown. Build a `UnitGraph` of your own."
+                "unknown. Use `trace_units(apply_fn, params, *inputs)`."
             )
         chain.append(_Weights(kernel, beside[0] if beside else None))
     return _chain(params, chain, layout, flatten)

@@ -1,0 +1,232 @@
+"""What flows through a traced program: arrays of labels in place of numbers.
+
+An element of an activation carries the label of the unit that it belongs to. Data movement moves
+labels, element-wise operations merge them, a contraction with a parameter reads them and starts
+new ones. All of it happens in NumPy, on the host.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+NONE, MIXED = -1, -2
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Data:
+    """An array that depends on no parameter."""
+
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Entries:
+    """Copies or multiples of parameter entries: zero where the entry is.
+
+    Attributes:
+      numbers: which entry, counted over all parameters, or NONE; shaped like the array.
+    """
+
+    numbers: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.numbers.shape
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Activation:
+    """An array that depends on units.
+
+    Attributes:
+      labels: per element, a unit's label, NONE (no unit: inputs, constants) or MIXED.
+      position: per element, its place in the spatial axes of its layer, or NONE.
+      sources: the labels that MIXED elements depend on.
+      linear: whether it is a contraction plus biases and nothing else.
+    """
+
+    labels: np.ndarray
+    position: np.ndarray
+    sources: frozenset[int] = frozenset()
+    linear: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.labels.shape
+
+    def all_sources(self) -> frozenset[int]:
+        """Every label that the array depends on."""
+        return self.sources | frozenset(np.unique(self.labels[self.labels >= 0]).tolist())
+
+
+Value = Data | Entries | Activation
+
+
+def mixed(shape: Sequence[int], sources: frozenset[int]) -> Activation:
+    """An array each element of which depends on all of `sources`."""
+    return Activation(np.full(shape, MIXED), np.full(shape, NONE), sources)
+
+
+def constant_along(array: np.ndarray, axes: Iterable[int]) -> bool:
+    """Whether `array` does not change along `axes`."""
+    return all(bool((array == array.take([0], axis=a)).all()) for a in axes if array.size)
+
+
+def first_along(array: np.ndarray, axes: Iterable[int]) -> np.ndarray:
+    """The first slice along `axes`, which stay with size 1."""
+    for axis in axes:
+        array = array.take([0], axis=axis)
+    return array
+
+
+def varying(array: np.ndarray) -> list[int]:
+    """Axes along which `array` changes."""
+    return [a for a in range(array.ndim) if not constant_along(array, [a])]
+
+
+def _broadcast(x: np.ndarray, shape: Sequence[int], dimensions: Sequence[int]) -> np.ndarray:
+    spread = [1] * len(shape)
+    for axis, extent in zip(dimensions, x.shape, strict=True):
+        spread[axis] = extent
+    return np.broadcast_to(x.reshape(spread), shape)
+
+
+def _slice(x: np.ndarray, start: Sequence[int], limit: Sequence[int], strides: Any) -> np.ndarray:
+    return x[tuple(map(slice, start, limit, strides or [1] * x.ndim))]
+
+
+def _pad(x: np.ndarray, filler: np.ndarray, config: Sequence[tuple[int, int, int]]) -> np.ndarray:
+    """Like `lax.pad`: (low, high, interior) per axis, where low and high may be negative."""
+    spread = [n + max(n - 1, 0) * gap for n, (_, _, gap) in zip(x.shape, config, strict=True)]
+    wide = np.full(spread, filler.reshape(()))
+    wide[tuple(slice(None, None, gap + 1) for _, _, gap in config)] = x
+    grow = [(max(low, 0), max(high, 0)) for low, high, _ in config]
+    wide = np.pad(wide, grow, constant_values=filler.reshape(()))
+    cut = [(max(-low, 0), max(-high, 0)) for low, high, _ in config]
+    return wide[tuple(slice(a, n - b) for n, (a, b) in zip(wide.shape, cut, strict=True))]
+
+
+# Primitives that move elements and compute nothing; a list stands for several results.
+MOVES: dict[str, Callable[..., Any]] = {
+    "reshape": lambda x, **p: x.reshape(p["new_sizes"]),
+    "transpose": lambda x, **p: x.transpose(p["permutation"]),
+    "broadcast_in_dim": lambda x, **p: _broadcast(x, p["shape"], p["broadcast_dimensions"]),
+    "squeeze": lambda x, **p: x.squeeze(tuple(p["dimensions"])),
+    "rev": lambda x, **p: np.flip(x, p["dimensions"]),
+    "slice": lambda x, **p: _slice(x, p["start_indices"], p["limit_indices"], p["strides"]),
+    "concatenate": lambda *xs, **p: np.concatenate(xs, p["dimension"]),
+    "pad": lambda x, filler, **p: _pad(x, filler, p["padding_config"]),
+    "split": lambda x, **p: np.split(x, np.cumsum(p["sizes"])[:-1], p["axis"]),
+    "optimization_barrier": lambda *xs, **p: list(xs),
+} | dict.fromkeys(
+    [
+        "copy",
+        "copy_p",
+        "convert_element_type",
+        "reduce_precision",
+        "stop_gradient",
+        "sharding_constraint",
+        "name",
+    ],
+    lambda x, **p: x,
+)
+
+# Element-wise primitives. In an additive one a unit may have several producers.
+ADDITIVE = frozenset(["add", "add_any", "sub", "max", "min", "select_n"])
+ELEMENTWISE = ADDITIVE | frozenset(
+    [
+        "mul",
+        "div",
+        "rem",
+        "pow",
+        "atan2",
+        "nextafter",
+        "neg",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "is_finite",
+        "exp",
+        "exp2",
+        "log",
+        "log1p",
+        "expm1",
+        "tanh",
+        "logistic",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "sqrt",
+        "rsqrt",
+        "cbrt",
+        "abs",
+        "square",
+        "integer_pow",
+        "erf",
+        "erfc",
+        "erf_inv",
+        "lgamma",
+        "digamma",
+        "gt",
+        "ge",
+        "lt",
+        "le",
+        "eq",
+        "ne",
+        "and",
+        "or",
+        "xor",
+        "not",
+        "clamp",
+    ]
+)
+REDUCTIONS = frozenset(
+    [
+        "reduce_sum",
+        "reduce_max",
+        "reduce_min",
+        "reduce_prod",
+        "reduce_and",
+        "reduce_or",
+        "argmax",
+        "argmin",
+        "cumsum",
+        "cumprod",
+        "cummax",
+        "cummin",
+        "cumlogsumexp",
+    ]
+)
+WINDOWS = frozenset(
+    ["reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"]
+)
+CALLS = frozenset(
+    [
+        "jit",
+        "pjit",
+        "closed_call",
+        "core_call",
+        "remat",
+        "remat2",
+        "checkpoint",
+        "custom_jvp_call",
+        "custom_vjp_call",
+        "custom_vjp_call_jaxpr",
+        "custom_vmap_call",
+    ]
+)
