@@ -40,14 +40,16 @@ class Link:
             )
 
     @functools.cached_property
-    def is_plain(self) -> bool:
-        """Whether the slices are units 0, 1, 2 … in order, so that no gather is needed."""
-        flat = self.index.reshape(-1)
-        return bool(np.array_equal(flat, np.arange(flat.size)))
+    def _in_order(self) -> bool:
+        return bool(np.array_equal(self.index.reshape(-1), np.arange(self.index.size)))
+
+    def is_plain(self, size: int) -> bool:
+        """Whether the slices are all `size` units of the layer in order: no gather is needed."""
+        return self.index.size == size and self._in_order
 
     def expand(self, values: jax.Array, ndim: int, fill: Any) -> jax.Array:
         """Per-unit `values` [size] laid along the parameter's axes, to broadcast against it."""
-        if self.is_plain:
+        if self.is_plain(values.shape[0]):
             spread = values.reshape(self.index.shape)
         else:
             fill = jnp.full((1,), fill, values.dtype)
@@ -64,7 +66,7 @@ class Link:
 
     def collect(self, slices: jax.Array, size: int) -> jax.Array:
         """Sums over each unit's slices: `slices` like `index` -> [size]."""
-        if self.is_plain:
+        if self.is_plain(size):
             return slices.reshape(size)
         sums = jnp.zeros((size + 1,), slices.dtype).at[self.index].add(slices)
         return sums[:size]

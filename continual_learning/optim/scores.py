@@ -42,7 +42,7 @@ def _alike(graph: UnitGraph, grads: Arrays) -> list[list[Layer]]:
     groups: dict[Any, list[Layer]] = {}
     for layer in graph.layers:
         link = layer.incoming[0]
-        if len(layer.incoming) == 1 and link.is_plain:
+        if len(layer.incoming) == 1 and link.is_plain(layer.size):
             groups.setdefault((jax.typeof(grads[link.param]), link.axes), []).append(layer)
     return [group for group in groups.values() if len(group) > 1]
 

@@ -253,3 +253,22 @@ def test_layers_of_equal_shape_are_scored_like_any_other(mlp):
 def test_two_parameters_of_one_path_are_refused():
     with pytest.raises(ValueError, match="Several parameters have the path 'a/b'"):
         arrays({"a/b": jnp.ones(2), "a": {"b": jnp.ones(2)}})
+
+
+def test_a_producer_of_the_first_units_only():
+    """x = [input, W0·input] + W1·…: the one unit of W0 is the first of the layer's four."""
+    params = {"w0": jnp.ones((3, 1)), "w1": jnp.ones((4, 4)), "out": jnp.ones((4, 2))}
+    layer = Layer(
+        "w0",
+        4,
+        incoming=(Link("w0", (1,), np.array([0])), Link("w1", (1,), np.array([1, 2, 3, 0]))),
+        outgoing=(Link("out", (0,), np.array([1, 2, 3, 0])),),
+    )
+    shapes = {k: v.shape for k, v in params.items()}
+    kernels = (Kernel("w0"), Kernel("w1"), Kernel("out"))
+    graph = UnitGraph((layer,), kernels, shapes, jax.tree.structure(params))
+    mask = graph.incoming({"w0": np.arange(4) == 0})
+    assert mask["w0"].all() and mask["w1"][:, 3].all() and mask["w1"].sum() == 4
+    grads = {"w0": jnp.full((3, 1), 2.0), "w1": jnp.arange(16.0).reshape(4, 4)}
+    score = gradient_magnitude(graph, grads, jnp.float32)
+    np.testing.assert_allclose(score[0], [(6 + 36) / 7, 24 / 4, 28 / 4, 32 / 4])
