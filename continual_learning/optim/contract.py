@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from continual_learning.optim.labels import NONE, Activation, Entries, Value
 
-
-class Recorder(Protocol):
-    """What the interpreter keeps of a contraction; arrays have an element per entry."""
-
-    def produce(
-        self,
-        entries: np.ndarray,
-        copy: np.ndarray,
-        output: np.ndarray,
-        inputs: np.ndarray,
-        spatial: np.ndarray,
-    ) -> int | None:
-        """Starts new units; the label of the first."""
-        ...
-
-    def uniform(
-        self, x: Activation, labels: np.ndarray, position: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """[copies, inputs, places] -> the label and the place that a weight reads."""
-        ...
-
-    def read(self, entries: np.ndarray, labels: np.ndarray, position: np.ndarray) -> None:
-        """Notes what the entries read."""
-        ...
+if TYPE_CHECKING:
+    from continual_learning.optim.interpret import Interpreter
 
 
-def dot(seen: Recorder, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]) -> Value | None:
+def dot(
+    seen: Interpreter, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]
+) -> Value | None:
     """`dot_general`, one side of which is a parameter; None if that is not so."""
     ((lhs_in, rhs_in), (lhs_copies, rhs_copies)) = dims
     if isinstance(lhs, Entries) and not isinstance(rhs, Entries):
@@ -78,7 +58,7 @@ def dot(seen: Recorder, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...
 
 
 def conv(
-    seen: Recorder, params: dict[str, Any], x: Value, w: Value, shape: tuple[int, ...]
+    seen: Interpreter, params: dict[str, Any], x: Value, w: Value, shape: tuple[int, ...]
 ) -> Value | None:
     """`conv_general_dilated` with a parameter; None if that is not so."""
     if not isinstance(w, Entries) or isinstance(x, Entries) or params["batch_group_count"] != 1:

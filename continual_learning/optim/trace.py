@@ -30,7 +30,8 @@ def trace_units(apply_fn: Callable[..., Any], params: Any, *inputs: Any) -> Unit
         enough, and the fastest.
     """
     leaves = trees.named_leaves(params)
-    program = jax.make_jaxpr(apply_fn)(*jax.tree.map(_abstract, (params, *inputs)))
+    shapes = jax.tree.map(_abstract, (params, *inputs))
+    program = jax.make_jaxpr(apply_fn)(*shapes)
     args, start = [], 0
     total = sum(int(np.prod(jnp.shape(leaf))) for leaf in leaves.values())
     dtype = np.int32 if total < 2**31 else np.int64
@@ -38,7 +39,7 @@ def trace_units(apply_fn: Callable[..., Any], params: Any, *inputs: Any) -> Unit
         size = int(np.prod(jnp.shape(leaf)))
         args.append(Entries(np.arange(start, start + size, dtype=dtype).reshape(jnp.shape(leaf))))
         start += size
-    args += [Data(var.aval.shape) for var in program.jaxpr.invars[len(args) :]]
+    args += [Data(leaf.shape) for leaf in jax.tree.leaves(shapes[1:])]
     seen = Interpreter()
     consts = [Data(np.shape(c)) for c in program.consts]
     outs = seen.run(program.jaxpr, consts, args)
