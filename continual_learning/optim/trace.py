@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -78,7 +79,7 @@ class _Assembly:
         reasons = self._reasons()
         final = {int(self.group[label]) for label in outputs}
         facts = [self._by_group(f) for f in (self.seen.reads, self.seen.shifts, self.seen.scales)]
-        layers, untraced = [], []
+        layers, untraced, named = [], dict[str, str](), collections.Counter[str]()
         for number in dict.fromkeys(self.group.tolist()):
             if number in final:
                 continue
@@ -88,15 +89,18 @@ class _Assembly:
                 Fact(p.entries, p.first + p.unit, np.full(p.entries.shape, NONE, np.int32))
                 for p in producers
             ]
-            name = self.paths[self._leaf(producers[0].entries[0])]
+            path = self.paths[self._leaf(producers[0].entries[0])]
             reads, bias, scale = (self._links(f.get(number, ()), index) for f in facts)
             reason = reasons.get(number) or (None if reads else "is read by nothing")
             if reason is not None:
-                untraced.append((name, reason))
-            else:
-                layers.append(Layer(name, size, self._links(made, index), reads, bias, scale))
+                untraced[path] = reason
+                continue
+            # Layers stacked in one parameter: the second is "path#2".
+            named[path] += 1
+            name = path if named[path] == 1 else f"{path}#{named[path]}"
+            layers.append(Layer(name, size, self._links(made, index), reads, bias, scale))
         return UnitGraph(
-            tuple(layers), self._kernels(), dict(self.shapes), treedef, tuple(untraced)
+            tuple(layers), self._kernels(), dict(self.shapes), treedef, tuple(untraced.items())
         )
 
     def _groups(self) -> np.ndarray:

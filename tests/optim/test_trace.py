@@ -438,3 +438,26 @@ def test_properties_of_random_programs(program):
         for link in layer.incoming:
             owned = np.bincount(link.index[link.index >= 0], minlength=layer.size)
             assert (owned <= 1).all()
+
+
+def test_layers_stacked_in_one_parameter():
+    params = {"w": jnp.ones((3, 4, 4)), "b": jnp.ones((3, 4)), "out": jnp.ones((4, 2))}
+
+    def apply(params, x):
+        for i in range(3):
+            x = jnp.tanh(x @ params["w"][i] + params["b"][i][None])
+        return x @ params["out"]
+
+    x = jax.random.normal(jax.random.key(0), (2, 4))
+    graph = trace_units(apply, params, x)
+    assert graph.names == ("w", "w#2", "w#3")
+    assert graph.kernels[0].copies == (0,)
+    np.testing.assert_array_equal(graph.layers[1].incoming[0].index[0], [-1] * 4)
+    check_units(apply, graph, params, x)
+    tx = attach_reset_method(
+        tx=optax.sgd(0.1), reset_method=CPR(max_reset=0.5, every=1), units=graph
+    )
+    state = tx.init(params)
+    for _ in range(2):
+        _, state = tx.update(jax.tree.map(jnp.ones_like, params), state, params)
+    np.testing.assert_allclose(state.log.amount, 2.0)  # 4 units of utility 1, by a half
