@@ -154,7 +154,7 @@ def test_harmless_when_nothing_is_resettable(name, params):
 
 @pytest.mark.parametrize("name", [n for n in METHODS if n != "no_reset"])
 def test_actor_critic_and_seeds_draw_differently(name, mlp, train):
-    """With the default key. Draws are seen where all is reset from equal weights."""
+    """With the default key: their keys differ, and equal networks have equal keys."""
     method = METHODS[name]
     keys = [
         attach_reset_method(tx=optax.sgd(0.1), reset_method=method).init(p).key
