@@ -3,9 +3,10 @@
 The SlipperyAnt value network (5×256, swish, batch 6144) with every method at the ant's presets,
 for one seed and for several under `vmap`. A step is forward, backward and update. All variants
 run in turn, chunk by chunk, in one process; the ratio is between total times over the same steps,
-resets included.
+resets included. "+schedule" is a training loop that knows when resets are due and says so with
+`update(…, reset=False)` and, every so many steps, `reset=True`.
 
-    python benchmarks/overhead.py --seeds 1 16 --steps 2000 --json overhead.json
+    python benchmarks/overhead.py --seeds 1 16 --steps 3000 --json overhead.json
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import platform
 import time
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -47,6 +49,8 @@ METHODS = {  # (method, histogram)
     "no_reset+histogram": (NoReset(), True),
     "cpr+histogram": (CPR(max_reset=0.015, every=1000), True),
 }
+PERIODIC = ("cpr", "redo", "regrama", "shrink_perturb")
+VARIANTS = [*METHODS, *(f"{name}+schedule" for name in PERIODIC)]
 
 
 def network(key: jax.Array) -> dict[str, dict[str, jax.Array]]:
@@ -73,18 +77,28 @@ def loss(params, x, y):
     return jnp.mean((out - y) ** 2), features
 
 
-def chunk_runner(tx, steps: int):
-    """(init over seeds, a compiled function that runs `steps` steps for all seeds)."""
+def chunk_runner(tx, steps: int, every: int | None = None):
+    """(init over seeds, a compiled function that runs `steps` steps for all seeds).
+
+    With `every`, the loop says which steps reset: the last of every so many.
+    """
 
     def one(carry, data):
-        def step(carry, t):
+        def step(carry, t, **reset):
             params, state = carry
             x, y = jax.tree.map(lambda d: d[t % MINIBATCHES], data)
             grads, features = jax.grad(loss, has_aux=True)(params, x, y)
-            updates, state = tx.update(grads, state, params, features=features)
+            updates, state = tx.update(grads, state, params, features=features, **reset)
             return (optax.apply_updates(params, updates), state), None
 
-        return jax.lax.scan(step, carry, jnp.arange(steps))[0]
+        def stretch(carry, ts):
+            carry, _ = jax.lax.scan(partial(step, reset=False), carry, ts[:-1])
+            return step(carry, ts[-1], reset=True)
+
+        ts = jnp.arange(steps)
+        if every is None:
+            return jax.lax.scan(step, carry, ts)[0]
+        return jax.lax.scan(stretch, carry, ts.reshape(-1, every))[0]
 
     def init(key):
         params = network(key)
@@ -96,17 +110,18 @@ def chunk_runner(tx, steps: int):
 def measure(seeds: int, steps: int, chunk: int, batch: int, only: list[str]) -> dict[str, dict]:
     """Seconds per step and ratio to the inner optimizer, by method."""
     inner = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-3))
-    variants = {"inner": inner}
+    variants = {"inner": (inner, None)}
     for name in only:
-        method, histogram = METHODS[name]
-        variants[name] = attach_reset_method(tx=inner, reset_method=method, histogram=histogram)
+        method, histogram = METHODS[name.removesuffix("+schedule")]
+        tx = attach_reset_method(tx=inner, reset_method=method, histogram=histogram)
+        variants[name] = (tx, method.every if name.endswith("+schedule") else None)
     keys = jax.random.split(jax.random.key(0), seeds)
     x = jax.random.normal(jax.random.key(1), (seeds, MINIBATCHES, batch, OBSERVATION))
     y = jnp.sin(x.sum(-1, keepdims=True))
 
     carries, runs, seconds = {}, {}, {name: [] for name in variants}
-    for name, tx in variants.items():
-        init, runs[name] = chunk_runner(tx, chunk)
+    for name, (tx, every) in variants.items():
+        init, runs[name] = chunk_runner(tx, chunk, every)
         carries[name] = jax.block_until_ready(runs[name](init(keys), (x, y)))  # warm, mature
     for r in range(steps // chunk):
         order = list(variants) if r % 2 == 0 else list(variants)[::-1]
@@ -132,10 +147,10 @@ def main() -> None:
     """Prints a table and, with --json, writes it with the machine's description."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 16])
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--chunk", type=int, default=500, help="steps per compiled call")
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--chunk", type=int, default=1000, help="steps per compiled call")
     parser.add_argument("--batch", type=int, default=6144)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--methods", nargs="+", default=VARIANTS, choices=VARIANTS)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     device = jax.devices()[0]

@@ -71,6 +71,8 @@ def attach_reset_method(
     Returns:
       A `GradientTransformationExtraArgs`. `update` needs `params`; CBP and ReDo need
       `features={layer: array}`, CPR with `score="per_sample"` needs `sample_scores=`.
+      `update(…, reset=False)` promises that no reset happens in this call and `reset=True` that
+      one does, whatever the method's schedule says: with a Python bool the program has no branch.
     """
     inner, method = inputs.optimizer_and_method(named, tx, reset_method)
     inner = optax.with_extra_args_support(inner)
@@ -103,6 +105,7 @@ def attach_reset_method(
         features, sample_scores = (
             inputs.extras(method, graph, params, extra) if resets else ({}, {})
         )
+        wanted = inputs.wanted(extra)
         grads = trees.arrays(updates)
         inputs.check_gradients(graph, grads)
         updates, inner_state = inner.update(updates, state.inner, params, **extra)
@@ -126,7 +129,7 @@ def attach_reset_method(
             features=features,
             sample_scores=sample_scores,
         )
-        return _observe_and_reset(graph, updates, state, seen)
+        return _observe_and_reset(graph, updates, state, seen, wanted)
 
     return optax.GradientTransformationExtraArgs(init, update)
 
@@ -158,7 +161,7 @@ class _Outcome(NamedTuple):
 
 
 def _observe_and_reset(
-    graph: UnitGraph, updates: Any, state: ResetState, seen: _Seen
+    graph: UnitGraph, updates: Any, state: ResetState, seen: _Seen, wanted: inputs.Wanted
 ) -> tuple[Any, ResetState]:
     # At least as precise as the parameters, so that p + (p' - p) is p' even if gradients are not.
     changes = {
@@ -167,6 +170,9 @@ def _observe_and_reset(
     }
     observed, finite = seen.method.observe(graph, state.method, seen.step(changes))
     log = state.log.numbers if finite is None else count_skipped(state.log.numbers, finite)
+    if wanted is False:
+        log = state.log._replace(numbers=log)
+        return updates, state._replace(method=observed, log=log)
 
     def outcome(updates: Arrays, observed: Any, log: jax.Array, seen: _Seen) -> _Outcome:
         return _reset(graph, updates, observed, log, seen)
@@ -183,9 +189,12 @@ def _observe_and_reset(
         out = outcome(still | moving, observed, log, seen)
         return out.updates, moments.scale_moments(found, out.keep), out.method, out.log
 
-    due = seen.method.due(observed, seen.t)
-    carry = (moving, found, observed, log)
-    moving, found, observed, log = when(due, reset, carry, (still, seen))
+    carry, args = (moving, found, observed, log), (still, seen)
+    if wanted is True:
+        moving, found, observed, log = reset(carry, args)
+    else:
+        due = seen.method.due(observed, seen.t) if wanted is None else wanted
+        moving, found, observed, log = when(due, reset, carry, args)
     return trees.replace(updates, moving), state._replace(
         inner=moments.replace_moments(state.inner, found),
         method=observed,

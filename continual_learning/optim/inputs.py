@@ -15,6 +15,7 @@ from continual_learning.optim.sequential import recognise_units
 from continual_learning.optim.units import UnitGraph
 
 Graph = UnitGraph | Callable[[Any], UnitGraph] | None
+Wanted = bool | jax.Array | None  # whether a call resets; None: as the method says
 
 _NAMES = ("tx", "reset_method")
 
@@ -86,6 +87,19 @@ def check_gradients(graph: UnitGraph, grads: Mapping[str, Any]) -> None:
             f"There is no gradient for {', '.join(missing)}. Gradients must be shaped like the "
             "parameters; freeze parameters with `optax.masked` around the whole optimizer."
         )
+
+
+def wanted(given: Mapping[str, Any]) -> Wanted:
+    """The argument `reset` of `update`."""
+    value = given.get("reset")
+    if value is None or isinstance(value, bool):
+        return value
+    if getattr(value, "dtype", None) != jnp.bool_ or jnp.shape(value) != ():
+        raise ValueError(
+            "update: `reset` must be True, False, a bool array of shape [], or None for the "
+            f"method's own schedule; got {value!r}."
+        )
+    return jnp.asarray(value)
 
 
 def extras(
