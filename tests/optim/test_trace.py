@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from flax import nnx
 
 from continual_learning.optim import CBP, CPR, attach_reset_method, sequential_units, trace_units
 
@@ -329,41 +328,6 @@ def test_what_cannot_be_told_is_named_and_left_alone(apply, shapes, names, reaso
 def test_an_output_that_no_kernel_reaches_is_an_error():
     with pytest.raises(ValueError, match=r"output layer cannot be told.*Kernels: w"):
         trace_units(lambda p, x: x, {"w": jnp.ones((3, 2))}, jnp.ones((1, 3)))
-
-
-def test_linen_nnx_and_plain_functions_give_the_same_graph():
-    class Linen(nn.Module):
-        @nn.compact
-        def __call__(self, x):
-            return nn.Dense(2)(nn.relu(nn.Dense(5)(nn.relu(nn.Dense(4)(x)))))
-
-    class Nnx(nnx.Module):
-        def __init__(self):
-            sizes = [(3, 4), (4, 5), (5, 2)]
-            self.a, self.b, self.c = (nnx.Linear(*s, rngs=nnx.Rngs(0)) for s in sizes)
-
-        def __call__(self, x):
-            return self.c(nnx.relu(self.b(nnx.relu(self.a(x)))))
-
-    def plain(params, x):
-        for w, b in params[:-1]:
-            x = jax.nn.relu(x @ w + b[None])
-        return x @ params[-1][0] + params[-1][1][None]
-
-    x = jnp.ones((1, 3))
-    apply, params, _ = linen(Linen(), 3)
-    graphdef, state = nnx.split(Nnx())
-    graphs = [
-        trace_units(apply, params, x),
-        trace_units(lambda state, x: nnx.merge(graphdef, state)(x), state, x),
-        trace_units(plain, [(jnp.ones(s), jnp.ones(s[1])) for s in ((3, 4), (4, 5), (5, 2))], x),
-    ]
-    for graph in graphs:
-        assert [layer.size for layer in graph.layers] == [4, 5]
-        for layer in graph.layers:
-            assert [link.axes for link in layer.incoming + layer.outgoing] == [(1,), (0,)]
-            assert [len(x) for x in (layer.incoming, layer.bias, layer.outgoing)] == [1, 1, 1]
-        assert all(kernel.bias is not None for kernel in graph.kernels)
 
 
 def test_the_optimizer_takes_a_traced_graph():
