@@ -13,6 +13,7 @@ import pytest
 from flax import nnx
 
 from continual_learning.optim import CBP, CPR, attach_reset_method, sequential_units, trace_units
+from tests.optim.unit_checks import check_units
 
 
 def rows(graph):
@@ -25,34 +26,6 @@ def rows(graph):
         (x.name, x.size, names(x.incoming), names(x.bias + x.scale), names(x.outgoing))
         for x in graph.layers
     ]
-
-
-def randomised(params, seed=0):
-    """No parameter zero, none equal to another."""
-    rng = np.random.default_rng(seed)
-    return jax.tree.map(lambda w: jnp.asarray(rng.normal(size=w.shape), w.dtype), params)
-
-
-def check_units(apply, graph, params, *inputs, units=2):
-    """Without its outgoing entries a unit reaches no output, whatever its incoming entries are."""
-    params = randomised(params)
-    apply = jax.jit(apply)
-    base = apply(params, *inputs)
-    for layer in graph.layers:
-        for unit in range(min(units, layer.size)):
-            chosen = {layer.name: np.arange(layer.size) == unit}
-            incoming, outgoing = graph.incoming(chosen), graph.outgoing(chosen)
-            silent = jax.tree.map(lambda w, m: jnp.where(m, 0, w), params, outgoing)
-            other = randomised(params, seed=1)
-            redrawn = jax.tree.map(lambda w, m, o: jnp.where(m, o, w), silent, incoming, other)
-            moved = jax.tree.map(lambda w, m, o: jnp.where(m, o, w), params, incoming, other)
-            before, after = apply(silent, *inputs), apply(redrawn, *inputs)
-            same = functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4)
-            jax.tree.map(same, before, after)
-            changed = jax.tree.map(lambda a, b: not np.allclose(a, b), base, apply(moved, *inputs))
-            assert any(jax.tree.leaves(changed)) or not any(
-                bool(m.any()) for m in jax.tree.leaves(outgoing)
-            )
 
 
 def linen(module, *shape):
