@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from continual_learning.optim.facts import TIED, Fact, Findings, Producer
-from continual_learning.optim.labels import NONE, Entries, first_along, varying
+from continual_learning.optim.labels import NONE, first_along, varying
 from continual_learning.optim.links import Kernel, Layer, Link
 from continual_learning.optim.units import UnitGraph
 
@@ -43,13 +43,15 @@ class Assembly:
             if number in final:
                 continue
             producers = [p for p in self.seen.producers if self.group[p.first] == number]
-            paths = [self.paths[self._leaf(p.entries[0])] for p in producers]
+            path = self.paths[self._leaf(producers[0].entries[0])]
             index, size = self._index(number)
             reads, bias, scale = (self._links(f.get(number, ()), index) for f in facts)
+            bias, scale = (self._own(links) for links in (bias, scale))
             reason = reasons.get(number) or (None if reads else "is read by nothing")
             if reason is not None:
-                for path, p in zip(paths, producers, strict=True):
-                    untraced[path] = self.seen.why_lost(p.entries) or reason
+                for p in producers:
+                    why = self.seen.why_lost(p.entries) or reason
+                    untraced |= {self.paths[leaf]: why for leaf in self._leaves_of(p.entries)}
                 settled.add(number)
                 continue
             made = [
@@ -57,8 +59,8 @@ class Assembly:
                 for p in producers
             ]
             # Layers stacked in one parameter: the second is "path#2".
-            named[paths[0]] += 1
-            name = paths[0] if named[paths[0]] == 1 else f"{paths[0]}#{named[paths[0]]}"
+            named[path] += 1
+            name = path if named[path] == 1 else f"{path}#{named[path]}"
             layers.append(Layer(name, size, self._links(made, index), reads, bias, scale))
         linked = {link.param for layer in layers for link in layer.links()}
         untraced |= self._left_over({*linked, *untraced}, settled)
@@ -69,12 +71,12 @@ class Assembly:
     def _left_over(self, named: set[str], settled: set[int]) -> dict[str, str]:
         """Parameters beyond `named` that are of no `settled` layer, with the reason."""
         groups: dict[int, set[int]] = {}
-        used = [(p.entries, p.first + p.unit) for p in self.seen.producers]
-        used += [(f.entries, f.labels) for f in self.seen.shifts + self.seen.scales]
-        for entries, labels in used:
-            for leaf in np.unique(self._leaves(entries)).tolist():
-                own = (entries >= self.starts[leaf]) & (entries < self.starts[leaf + 1])
-                groups.setdefault(leaf, set()).update(self.group[labels[own]].tolist())
+        for p in self.seen.producers:
+            for leaf in self._leaves_of(p.entries):
+                groups.setdefault(leaf, set()).add(int(self.group[p.first]))
+        for fact in self.seen.shifts + self.seen.scales:
+            for leaf in self._leaves_of(fact.entries):
+                groups.setdefault(leaf, set()).update(self.group[fact.labels].tolist())
         reasons = {}
         for leaf, path in enumerate(self.paths):
             owners = groups.get(leaf, set())
@@ -111,24 +113,21 @@ class Assembly:
         seen, count = self.seen, 2 * len(self.unit)
         uses = [np.zeros(0, np.int64)]  # entry, unit, and whether it is a scale there
         for fact, scales in [(f, 0) for f in seen.shifts] + [(f, 1) for f in seen.scales]:
-            seen.lose(Entries(fact.entries[seen.produces(fact.entries)]), TIED)
+            seen.lose(fact.entries[seen.produces(fact.entries)], TIED)
             use = 2 * self.unit[fact.labels] + scales
             uses.append(fact.entries.astype(np.int64) * count + use)
         entries, use = np.divmod(np.unique(np.concatenate(uses)), max(count, 1))
         again = entries[1:] == entries[:-1]
         several = again & (use[1:] // 2 != use[:-1] // 2)
         gone = entries[seen.lost(entries)]
-        reasons = {leaf: seen.why_lost(e) for leaf, e in self._by_leaf(gone)}
-        reasons |= dict.fromkeys((leaf for leaf, _ in self._by_leaf(entries[1:][again])), TIED)
-        for leaf, _ in self._by_leaf(entries[1:][several]):
-            reasons[leaf] = "is shared by several units"
-        return {leaf: str(reason) for leaf, reason in reasons.items()}
+        reasons = {self._leaf(entry): str(seen.why_lost(entry)) for entry in gone[:, None]}
+        reasons |= dict.fromkeys(self._leaves_of(entries[1:][again]), TIED)
+        shared = dict.fromkeys(self._leaves_of(entries[1:][several]), "is shared by several units")
+        return reasons | shared
 
     def _reasons(self) -> dict[int, str]:
         """Layers that cannot be told, with the reason."""
         reasons: dict[int, str] = {}
-        for label, reason in self.seen.spoiled.items():
-            reasons.setdefault(int(self.group[label]), reason)
         for p in self.seen.producers:
             number, reason = int(self.group[p.first]), self.seen.why_lost(p.entries)
             if len(np.unique(self.unit[p.first : p.first + p.size])) < p.size:
@@ -141,6 +140,8 @@ class Assembly:
                 entry = fact.entries[gone][at : at + 1]
                 why = f"is read by {self.paths[self._leaf(entry[0])]}, which "
                 reasons.setdefault(int(self.group[label]), f"{why}{self.seen.why_lost(entry)}")
+        for label, reason in self.seen.spoiled.items():
+            reasons.setdefault(int(self.group[label]), reason)
         return reasons
 
     def _by_group(self, facts: Iterable[Fact]) -> dict[int, list[Fact]]:
@@ -152,20 +153,20 @@ class Assembly:
         return found
 
     def _leaf(self, entry: Any) -> int:
-        return int(self._leaves(entry))
+        return int(self._leaves(entry).item())
 
-    def _by_leaf(self, entries: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """(parameter's number, those of `entries` that are in it)."""
-        leaves = self._leaves(entries)
-        for leaf in np.unique(leaves).tolist():
-            yield leaf, entries[leaves == leaf]
+    def _leaves_of(self, entries: np.ndarray) -> list[int]:
+        """The numbers of the parameters that `entries` are in."""
+        if entries.size and self._leaf(entries.min()) == self._leaf(entries.max()):
+            return [self._leaf(entries[0])]
+        return np.unique(self._leaves(entries)).tolist()
 
     def _leaves(self, entries: Any) -> np.ndarray:
         """The number of the parameter that each entry is in."""
         return np.searchsorted(self.starts, entries, side="right") - 1
 
     def _links(self, facts: Iterable[Fact], index: np.ndarray) -> tuple[Link, ...]:
-        """Links of the units in `index`. A parameter that several units share has none."""
+        """Links of the units in `index`."""
         found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for fact in facts:
             units = np.where(fact.labels >= 0, index[fact.labels], NONE)
@@ -184,14 +185,19 @@ class Assembly:
         return tuple(
             _link(self.paths[leaf], self.shapes[self.paths[leaf]], *arrays)
             for leaf, arrays in found.items()
-            if leaf not in self.shared and (arrays[0] >= 0).any()
+            if (arrays[0] >= 0).any()
         )
+
+    def _own(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        """Those whose parameter no other unit shares."""
+        shared = {self.paths[leaf] for leaf in self.shared}
+        return tuple(link for link in links if link.param not in shared)
 
     def _kernels(self) -> tuple[Kernel, ...]:
         """How the axes of every kernel are used, in program order."""
         by_leaf: dict[int, list[Producer]] = {}
         for p in self.seen.producers:
-            for leaf in range(self._leaf(p.entries.min()), self._leaf(p.entries.max()) + 1):
+            for leaf in self._leaves_of(p.entries):
                 by_leaf.setdefault(leaf, []).append(p)
         return tuple(self._kernel(leaf, producers) for leaf, producers in by_leaf.items())
 

@@ -40,7 +40,7 @@ def scan(seen: Interpreter, params: dict[str, Any], ins: list[Value]) -> list[Va
     if length == 1:  # used once here, but as often as a longer sequence has steps
         for value in shared:
             if isinstance(value, Entries):
-                seen.lose(value, "is used in every iteration of 'scan'")
+                seen.lose(value.numbers, "is used in every iteration of 'scan'")
     if not results:
         outs = [Data((0, *var.aval.shape)) for var in jaxpr.outvars[len(carry) :]]
         return [*carry, *outs]

@@ -96,7 +96,7 @@ def _with_entries(
     if entries.factors:  # the other half
         act = _combine(seen, name, act, spread(_all_mixed(entries), shape), additive=False)
     if name in SUMS and entries.factors is not None:  # times something: no bias
-        seen.lose(entries, f"passes through {name!r}")
+        seen.lose(numbers, f"passes through {name!r}")
         return dataclasses.replace(act, linear=False)
     facts = seen.scales if name == "mul" else seen.shifts
     linear = act.linear and name in ("add", "add_any")
@@ -105,7 +105,7 @@ def _with_entries(
     place = np.full(int(known.sum()), NONE)
     facts.append(Fact(pairs[known], labels[known], place, linear))
     alone = np.setdiff1d(pairs[~known], pairs[known])  # beside no unit, not only beside padding
-    seen.lose(Entries(alone), f"meets no unit in {name!r}")
+    seen.lose(alone, f"meets no unit in {name!r}")
     return act if name in SUMS else dataclasses.replace(act, linear=False)
 
 

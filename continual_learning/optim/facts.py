@@ -89,24 +89,19 @@ class Findings:
 
     # Entries ---------------------------------------------------------------------------------
 
-    def lose(self, value: Value, reason: str) -> None:
-        """What is done with `value` is not followed. The first reason stays."""
-        if isinstance(value, Activation):
-            self.spoil(value.all_sources(), reason)
-        elif isinstance(value, Entries):
-            self.spoil(value.factors or (), reason)
-            if reason not in self._reasons:
-                self._reasons.append(reason)
-            numbers = value.numbers[value.numbers >= 0]
-            self._lost[numbers[self._lost[numbers] == 0]] = self._reasons.index(reason)
+    def lose(self, entries: np.ndarray, reason: str) -> None:
+        """What is done with these entries is not followed. The first reason stays."""
+        if reason not in self._reasons:
+            self._reasons.append(reason)
+        entries = entries[entries >= 0]
+        self._lost[entries[self._lost[entries] == 0]] = self._reasons.index(reason)
 
     def release(self, value: Value, reason: str) -> Value:
-        """Entries as what they are to the units: data, or a statistic. Other values stay."""
+        """Loses entries: what stays is data, or the statistics they were multiplied by."""
         if not isinstance(value, Entries):
             return value
-        sources = value.factors or frozenset()
-        self.lose(Entries(value.numbers), reason)
-        return mixed(value.shape, sources)
+        self.lose(value.numbers, reason)
+        return mixed(value.shape, value.factors or frozenset())
 
     def lost(self, entries: np.ndarray) -> np.ndarray:
         """Which of `entries` are used in a way not followed."""

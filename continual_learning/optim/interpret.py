@@ -107,10 +107,8 @@ class Interpreter(Findings):
         if name in CONTRACTIONS and any(self.produces(n[n >= 0]).any() for n in entries):
             used, through = TIED, "is read by entries that are used twice"
         sources = frozenset[int]()
-        for value in ins:
-            self.lose(value, used if isinstance(value, Entries) else through)
-            if isinstance(value, Entries):
-                sources |= value.factors or frozenset()
-            elif isinstance(value, Activation):
+        for value in (self.release(v, used) for v in ins):
+            if isinstance(value, Activation):
                 sources |= value.all_sources()
+        self.spoil(sources, through)
         return [mixed(shape, sources) for shape in shapes]

@@ -45,9 +45,7 @@ def trace_units(apply_fn: Callable[..., Any], params: Any, *inputs: Any) -> Unit
     outs = seen.run(program.jaxpr, consts, args)
     if not outs:
         raise ValueError("The output layer cannot be told: `apply_fn` returns no arrays.")
-    for value in outs:
-        if isinstance(value, Entries):
-            seen.lose(value, "is returned")
+    outs = [seen.release(value, "is returned") for value in outs]
     acts = [value for value in outs if isinstance(value, Activation)]
     direct = frozenset[int]().union(*(act.own_labels() for act in acts))
     mixed = frozenset[int]().union(*(act.sources for act in acts))

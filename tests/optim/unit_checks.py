@@ -4,13 +4,17 @@ The program is run equation by equation, so that the output of every contraction
 is known; none of this is shared with what traces units.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal
 
-CONSTANT, PARAMETER, OTHER = range(3)  # what a value is: made of constants, of parameters, …
-# A parameter stays one through these.
+from tests.optim.rollouts import jit
+
+# With every value goes the set of parameters that it is made of; OTHER for what is no multiple.
+CONSTANT, OTHER = frozenset(), None
 LINEAR = {
     "mul", "div", "neg", "reshape", "transpose", "broadcast_in_dim", "squeeze", "rev", "slice",
     "concatenate", "split", "pad", "copy", "convert_element_type",
@@ -19,13 +23,16 @@ STATISTICS = {"reduce_sum", "reduce_max"}
 
 
 class Evaluation:
-    """Runs a jaxpr on numbers; afterwards `kernels` and `made` hold every contraction's.
+    """Runs a jaxpr on numbers.
+
+    Afterwards there are of every contraction its kernel, which parameters that is made of, its
+    output (`made`) and the axes of the output along which the kernel's outputs lie.
 
     `fixed` replaces the results of reductions, in order: statistics that are held fixed.
     """
 
     def __init__(self, fixed=None):
-        self.kernels, self.made, self.axes = [], [], []
+        self.kernels, self.params, self.made, self.axes = [], [], [], []
         self.statistics, self.fixed = [], fixed
 
     def run(self, jaxpr, args):
@@ -45,25 +52,26 @@ class Evaluation:
             return self._scan(params, ins)
         inner = [v for v in params.values() if hasattr(getattr(v, "jaxpr", v), "eqns")]
         if inner and name not in ("while", "cond"):
-            return self._closed(inner[0], ins)
-        values, kinds = [v for v, _ in ins], {kind for _, kind in ins}
-        kind = max(kinds, default=CONSTANT)
-        kind = OTHER if kind == PARAMETER and name not in LINEAR else kind
+            return self.call(inner[0], ins)
+        values, kinds = [v for v, _ in ins], [kind for _, kind in ins]
+        kind = OTHER if OTHER in kinds else frozenset().union(*kinds)
+        kind = OTHER if kind and name not in LINEAR else kind
         outs = eqn.primitive.bind(*values, **params)
         outs = list(outs) if eqn.primitive.multiple_results else [outs]
-        if name in STATISTICS and kind == OTHER:
+        if name in STATISTICS and kind is OTHER:
             if self.fixed is not None:
                 outs = [self.fixed[len(self.statistics)]]
             self.statistics.append(outs[0])
         if name in ("dot_general", "conv_general_dilated"):
-            sides = [kind == PARAMETER for _, kind in ins]
+            sides = [bool(kind) for kind in kinds]
             if sum(sides) == 1:
                 self.kernels.append(values[sides.index(True)])
+                self.params.append(kinds[sides.index(True)])
                 self.made.append(outs[0])
                 self.axes.append(_unit_axes(name, params, ins, sides[0]))
         return [(out, kind) for out in outs]
 
-    def _closed(self, program, ins):
+    def call(self, program, ins):
         jaxpr = getattr(program, "jaxpr", program)
         consts = [(c, CONSTANT) for c in getattr(program, "consts", ())]
         env = [*consts, *ins]
@@ -74,7 +82,7 @@ class Evaluation:
         consts, carry, xs, results = ins[:a], ins[a:b], ins[b:], {}
         order = range(params["length"])
         for i in reversed(order) if params["reverse"] else order:
-            outs = self._closed(params["jaxpr"], [*consts, *carry, *((x[i], k) for x, k in xs)])
+            outs = self.call(params["jaxpr"], [*consts, *carry, *((x[i], k) for x, k in xs)])
             carry, results[i] = outs[: len(carry)], outs[len(carry) :]
         each = zip(*(results[i] for i in order), strict=True)
         return [*carry, *((jnp.stack([y for y, _ in ys]), ys[0][1]) for ys in each)]
@@ -95,6 +103,25 @@ def _unit_axes(name, params, ins, lhs_is_kernel):
     return (*range(copies), *own)
 
 
+def rows(graph):
+    """(name, size, incoming, bias and norm, outgoing) of every layer, parameters as sets."""
+
+    def names(links):
+        return {link.param for link in links}
+
+    return [
+        (x.name, x.size, names(x.incoming), names(x.bias + x.scale), names(x.outgoing))
+        for x in graph.layers
+    ]
+
+
+def linen(module, *shape):
+    """A Flax module's function, its parameters, and two inputs."""
+    x = jax.random.normal(jax.random.key(1), (2, *shape))
+    params = module.init(jax.random.key(0), x)
+    return module.apply, params, x
+
+
 def randomised(params, seed=0):
     """No parameter zero, none equal to another."""
     rng = np.random.default_rng(seed)
@@ -112,6 +139,13 @@ def _where(links, unit, shapes):
     return masks
 
 
+def _changed(names, leaves, masks, by):
+    return [
+        np.where(masks[name], new, old) if name in masks else old
+        for name, old, new in zip(names, leaves, by, strict=True)
+    ]
+
+
 def check_units(apply, graph, params, *inputs, units=2, statistics=False):
     """Both properties of the first `units` units of every layer.
 
@@ -120,61 +154,79 @@ def check_units(apply, graph, params, *inputs, units=2, statistics=False):
 
     With `statistics`, results of reductions are held fixed.
     """
-    values = randomised(params)
-    names = list(graph.shapes)
-    base, other = (jax.tree.leaves(p) for p in (values, randomised(params, seed=1)))
-    program = jax.make_jaxpr(apply)(values, *inputs)
-    closed_over = [(x, OTHER) for x in jax.tree.leaves(inputs)]
+    if not graph.layers:
+        return
+    names, shapes = list(graph.shapes), graph.shapes
+    base, other = (jax.tree.leaves(randomised(params, seed)) for seed in (0, 1))
+    program = jax.make_jaxpr(apply)(params, *inputs)
 
     def run(leaves, fixed=None):
         seen = Evaluation(fixed)
-        outs = seen._closed(program, [*((w, PARAMETER) for w in leaves), *closed_over])
+        own = [(w, frozenset([name])) for name, w in zip(names, leaves, strict=True)]
+        outs = seen.call(program, [*own, *((x, OTHER) for x in jax.tree.leaves(inputs))])
         return seen, [out for out, _ in outs]
 
-    seen, outputs = run(base)
-    fixed = seen.statistics if statistics else None
+    def numbers(base, leaves):
+        seen, outs = run(leaves, run(base)[0].statistics if statistics else None)
+        return outs, seen.kernels, seen.made
 
-    def changed(leaves, masks, by):
-        return [
-            np.where(masks[name], new, old) if name in masks else old
-            for name, old, new in zip(names, leaves, by, strict=True)
-        ]
-
+    plan = _plan(run, names, base)
     silenced, redrawn, moved, cases = [], [], [], []
     for layer in graph.layers:
         for unit in range(min(units, layer.size)):
-            outgoing = _where(layer.outgoing, unit, graph.shapes)
-            silenced.append(changed(base, outgoing, [np.zeros_like(w) for w in base]))
-            incoming = _where(layer.incoming, unit, graph.shapes)
-            redrawn.append(changed(silenced[-1], incoming, other))
-            for link in layer.incoming:
-                cases.append((layer, unit, link.param))
-                moved.append(changed(base, _where([link], unit, graph.shapes), other))
-    if not cases:
-        return
-
-    def numbers(leaves):
-        again, outs = run(leaves, fixed)
-        return outs, again.kernels, again.made
-
-    stacked = [np.stack(each) for each in zip(*silenced, *redrawn, *moved, strict=True)]
-    outs, kernels, made = jax.tree.map(np.asarray, jax.vmap(numbers)(stacked))
+            outgoing, incoming = (_where(x, unit, shapes) for x in (layer.outgoing, layer.incoming))
+            zero = [np.zeros_like(w) for w in base]
+            silenced.append(_changed(names, base, outgoing, zero))
+            redrawn.append(_changed(names, silenced[-1], incoming, other))
+            for (param, at), used in plan.masks.items():
+                own = incoming.get(param, np.False_) & used
+                if own.any():
+                    cases.append((layer.name, unit, at))
+                    moved.append(_changed(names, base, {param: own}, other))
+    assert {name for name, *_ in cases} == set(graph.names)
+    stacked = [np.stack(each) for each in zip(base, *silenced, *redrawn, *moved, strict=True)]
+    every = jit(jax.vmap(numbers, (None, 0)))(base, stacked)
+    outs, kernels, made = jax.tree.map(np.asarray, every)
     half = len(silenced)
-    for out, usual in zip(outs, outputs, strict=True):
-        size = 1 + np.abs(usual).max()
-        np.testing.assert_allclose(out[:half] / size, out[half : 2 * half] / size, atol=1e-5)
-    columns, matters = {}, {}
-    for i, (layer, unit, param) in enumerate(cases, 2 * half):
-        # The one contraction that uses the entries, and which of its outputs they change.
-        (at,) = [j for j, w in enumerate(kernels) if not np.array_equal(w[i], seen.kernels[j])]
-        usual = np.asarray(seen.made[at])
-        rest = tuple(a for a in range(usual.ndim) if a not in seen.axes[at])
-        difference = np.abs(made[at][i] - usual).max(axis=rest, initial=0).reshape(-1)
-        (column,) = np.flatnonzero(difference > 1e-6 * np.abs(usual).max())
-        taken = columns.setdefault((layer.name, at), {})
-        assert taken.setdefault(int(column), unit) == unit, f"{param}: two units of one output"
-        matters.setdefault(layer.name, False)
-        matters[layer.name] |= any(
-            not np.array_equal(out[i], usual) for out, usual in zip(outs, outputs, strict=True)
-        )
-    assert all(matters[x.name] for x in graph.layers), "a layer that has no part in the output"
+    for out in outs:
+        size = 1 + np.abs(out[0]).max()
+        before, after = out[1 : 1 + half], out[1 + half : 1 + 2 * half]
+        np.testing.assert_allclose(before / size, after / size, atol=1e-5)
+    outputs_of, matter = {}, set()
+    for i, (name, unit, at) in enumerate(cases, 1 + 2 * half):
+        # No other contraction uses the entries; which outputs of this one do they change?
+        assert [at] == [j for j, w in enumerate(kernels) if (w[i] != w[0]).any()]
+        rest = tuple(1 + a for a in range(made[at].ndim - 1) if a not in plan.axes[at])
+        difference = np.abs(made[at] - made[at][:1]).max(axis=rest, initial=0)[i].reshape(-1)
+        (output,) = np.flatnonzero(difference > 1e-6 * np.abs(made[at][0]).max())
+        assert outputs_of.setdefault((at, int(output)), (name, unit)) == (name, unit)
+        matter |= {name} if any((out[i] != out[0]).any() for out in outs) else set()
+    assert matter == set(graph.names), "some layers have no part in the output"
+
+
+class _Plan(NamedTuple):
+    axes: list  # of every contraction's output, along which its units lie
+    masks: dict  # (parameter, contraction): which entries it uses
+
+
+def _plan(run, names, base):
+    kept = []
+
+    def kernels(leaves):
+        seen, _ = run(leaves)
+        kept[:] = [seen]
+        return [jnp.sum(kernel) for kernel in seen.kernels]
+
+    jax.eval_shape(kernels, base)
+    (seen,) = kept
+    every = [param for own in seen.params for param in own]
+    if len(set(every)) < len(every):
+        entries = jit(jax.jacrev(kernels))(base)
+    else:  # nothing to find out
+        entries = [[np.ones_like(w) for w in base]] * len(seen.kernels)
+    masks = {
+        (param, at): np.asarray(leaves[names.index(param)]) != 0
+        for at, (own, leaves) in enumerate(zip(seen.params, entries, strict=True))
+        for param in own
+    }
+    return _Plan(seen.axes, masks)
