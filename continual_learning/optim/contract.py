@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from continual_learning.optim.facts import Findings
 from continual_learning.optim.labels import NONE, Activation, Entries, Value
 
-if TYPE_CHECKING:
-    from continual_learning.optim.interpret import Interpreter
 
-
-def dot(
-    seen: Interpreter, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]
-) -> Value | None:
+def dot(seen: Findings, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]) -> Value | None:
     """`dot_general`, one side of which is a parameter; None if that is not so."""
     ((lhs_in, rhs_in), (lhs_copies, rhs_copies)) = dims
     if isinstance(lhs, Entries) and not isinstance(rhs, Entries):
@@ -58,7 +54,7 @@ def dot(
 
 
 def conv(
-    seen: Interpreter, params: dict[str, Any], x: Value, w: Value, shape: tuple[int, ...]
+    seen: Findings, params: dict[str, Any], x: Value, w: Value, shape: tuple[int, ...]
 ) -> Value | None:
     """`conv_general_dilated` with a parameter; None if that is not so."""
     if not isinstance(w, Entries) or isinstance(x, Entries) or params["batch_group_count"] != 1:

@@ -18,9 +18,16 @@ NONE, MIXED = -1, -2
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Data:
-    """An array that depends on no parameter."""
+    """An array that depends on no unit.
+
+    Attributes:
+      shape: shape of the array.
+      given: whether it depends on inputs, or on parameters in a way not followed; else it is a
+        constant of the program.
+    """
 
     shape: tuple[int, ...]
+    given: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,9 +36,12 @@ class Entries:
 
     Attributes:
       numbers: which entry, counted over all parameters, or NONE; shaped like the array.
+      factors: None for multiples by constants, which may be kernels. Else the labels that the
+        factors depend on (none, for inputs): these are scales, of a normalisation or of the input.
     """
 
     numbers: np.ndarray
+    factors: frozenset[int] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,15 +72,50 @@ class Activation:
 
     def all_sources(self) -> frozenset[int]:
         """Every label that the array depends on."""
-        return self.sources | frozenset(np.unique(self.labels[self.labels >= 0]).tolist())
+        return self.sources | self.own_labels()
+
+    def own_labels(self) -> frozenset[int]:
+        """Every label that an element carries."""
+        return frozenset(np.unique(self.labels[self.labels >= 0]).tolist())
 
 
 Value = Data | Entries | Activation
 
 
-def mixed(shape: Sequence[int], sources: frozenset[int]) -> Activation:
+def mixed(shape: Sequence[int], sources: frozenset[int]) -> Activation | Data:
     """An array each element of which depends on all of `sources`."""
+    if not sources:
+        return Data(tuple(shape), given=True)
     return Activation(np.full(shape, MIXED), np.full(shape, NONE), sources)
+
+
+def spread(act: Activation, shape: tuple[int, ...]) -> Activation:
+    """The same, broadcast."""
+    labels, position = (np.broadcast_to(a, shape) for a in (act.labels, act.position))
+    return dataclasses.replace(act, labels=labels, position=position)
+
+
+def moved(function: Callable[..., Any], ins: Sequence[Value]) -> list[Value]:
+    """What `function`, which moves elements of arrays, makes of `ins`; not all of them Data.
+
+    Entries and activations must not both be there.
+    """
+
+    def part(kind: type, field: str) -> list[np.ndarray]:
+        arrays = [getattr(v, field) if isinstance(v, kind) else np.full(v.shape, NONE) for v in ins]
+        outs = function(*arrays)
+        return outs if isinstance(outs, list) else [outs]
+
+    entries = [v for v in ins if isinstance(v, Entries)]
+    if entries:
+        factors = [v.factors for v in entries if v.factors is not None]
+        every = frozenset[int]().union(*factors) if factors else None
+        return [Entries(numbers, every) for numbers in part(Entries, "numbers")]
+    acts = [v for v in ins if isinstance(v, Activation)]
+    sources = frozenset[int]().union(*(v.sources for v in acts))
+    linear = all(v.linear for v in acts)
+    parts = zip(part(Activation, "labels"), part(Activation, "position"), strict=True)
+    return [Activation(labels, position, sources, linear) for labels, position in parts]
 
 
 def constant_along(array: np.ndarray, axes: Iterable[int]) -> bool:
@@ -123,7 +168,6 @@ MOVES: dict[str, Callable[..., Any]] = {
     "concatenate": lambda *xs, **p: np.concatenate(xs, p["dimension"]),
     "pad": lambda x, filler, **p: _pad(x, filler, p["padding_config"]),
     "split": lambda x, **p: np.split(x, np.cumsum(p["sizes"])[:-1], p["axis"]),
-    "optimization_barrier": lambda *xs, **p: list(xs),
 } | dict.fromkeys(
     [
         "copy",
@@ -195,6 +239,7 @@ ELEMENTWISE = ADDITIVE | frozenset(
         "clamp",
     ]
 )
+# An array of several units that is reduced to one number is a statistic of them.
 REDUCTIONS = frozenset(
     [
         "reduce_sum",

@@ -242,7 +242,10 @@ class UnitGraph:
         ]
         lines.insert(1, "  ".join("-" * w for w in widths))
         lines.append(f"hidden units: {int(self.sizes.sum())}")
-        lines += [f"untraced: {name} ({reason})" for name, reason in self.untraced]
+        if self.untraced:
+            wide = max(len(name) for name, _ in self.untraced)
+            lines += ["", "untraced:"]
+            lines += [f"  {name.ljust(wide)}  {reason}" for name, reason in self.untraced]
         return "\n".join(lines)
 
 

@@ -1,0 +1,264 @@
+"""From facts about entries and labels to the layers and links of a unit graph."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from continual_learning.optim.facts import TIED, Fact, Findings, Producer
+from continual_learning.optim.labels import NONE, first_along, varying
+from continual_learning.optim.links import Kernel, Layer, Link
+from continual_learning.optim.units import UnitGraph
+
+
+class Assembly:
+    """From facts about entries and labels to layers and links.
+
+    Labels that were added together are one unit; contractions that share a unit form one layer.
+    """
+
+    def __init__(self, seen: Findings, shapes: Mapping[str, tuple[int, ...]]):
+        self.seen = seen
+        self.shapes = shapes
+        self.paths = list(shapes)
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        self.starts = np.cumsum([0, *sizes])
+        self.unit = seen.units()
+        self.group = self._groups()
+        self.shared = self._shared()
+
+    def graph(self, outputs: Iterable[int], mixed: Iterable[int], treedef: Any) -> UnitGraph:
+        """The graph, given the labels that are output, and those that it depends on otherwise."""
+        reasons = self._reasons()
+        final = {int(self.group[label]) for label in outputs}
+        # What reaches the output only through something that is not followed is listed.
+        final |= {int(self.group[label]) for label in mixed} - reasons.keys()
+        facts = [self._by_group(f) for f in (self.seen.reads, self.seen.shifts, self.seen.scales)]
+        layers, untraced, named = [], dict[str, str](), collections.Counter[str]()
+        settled = set(final)  # layers that need no more words
+        for number in dict.fromkeys(self.group.tolist()):
+            if number in final:
+                continue
+            producers = [p for p in self.seen.producers if self.group[p.first] == number]
+            path = self.paths[self._leaf(producers[0].entries[0])]
+            index, size = self._index(number)
+            reads, bias, scale = (self._links(f.get(number, ()), index) for f in facts)
+            bias, scale = (self._own(links) for links in (bias, scale))
+            reason = reasons.get(number) or (None if reads else "is read by nothing")
+            if reason is not None:
+                for p in producers:
+                    why = self.seen.why_lost(p.entries) or reason
+                    untraced |= {self.paths[leaf]: why for leaf in self._leaves_of(p.entries)}
+                settled.add(number)
+                continue
+            made = [
+                Fact(p.entries, p.first + p.unit, np.full(p.entries.shape, NONE, np.int32))
+                for p in producers
+            ]
+            # Layers stacked in one parameter: the second is "path#2".
+            named[path] += 1
+            name = path if named[path] == 1 else f"{path}#{named[path]}"
+            layers.append(Layer(name, size, self._links(made, index), reads, bias, scale))
+        linked = {link.param for layer in layers for link in layer.links()}
+        untraced |= self._left_over({*linked, *untraced}, settled)
+        return UnitGraph(
+            tuple(layers), self._kernels(), dict(self.shapes), treedef, tuple(untraced.items())
+        )
+
+    def _left_over(self, named: set[str], settled: set[int]) -> dict[str, str]:
+        """Parameters beyond `named` that are of no `settled` layer, with the reason."""
+        groups: dict[int, set[int]] = {}
+        for p in self.seen.producers:
+            for leaf in self._leaves_of(p.entries):
+                groups.setdefault(leaf, set()).add(int(self.group[p.first]))
+        for fact in self.seen.shifts + self.seen.scales:
+            for leaf in self._leaves_of(fact.entries):
+                groups.setdefault(leaf, set()).update(self.group[fact.labels].tolist())
+        reasons = {}
+        for leaf, path in enumerate(self.paths):
+            owners = groups.get(leaf, set())
+            if path in named or (owners and owners <= settled):
+                continue
+            entries = np.arange(self.starts[leaf], self.starts[leaf + 1])
+            reasons[path] = (
+                self.shared.get(leaf)
+                or (self.seen.why_lost(entries) if entries.size else None)
+                or "is not used"
+            )
+        return reasons
+
+    def _groups(self) -> np.ndarray:
+        """The layer of every label: the number of its first contraction."""
+        producers = self.seen.producers
+        owner = np.repeat(np.arange(len(producers)), [p.size for p in producers])
+        group = np.arange(len(producers))
+        shared = np.unique(np.stack([owner, owner[self.unit]]), axis=1).T
+        for a, b in shared[shared[:, 0] != shared[:, 1]]:
+            group[group == max(group[a], group[b])] = min(group[a], group[b])
+        return group[owner]
+
+    def _index(self, number: int) -> tuple[np.ndarray, int]:
+        """For every label the number of its unit in the layer, or NONE; and the layer's size."""
+        own = np.flatnonzero(self.group == number)
+        units, first, inverse = np.unique(self.unit[own], return_index=True, return_inverse=True)
+        index = np.full(len(self.group), NONE, np.int32)
+        index[own] = np.argsort(np.argsort(first))[inverse]
+        return index, len(units)
+
+    def _shared(self) -> dict[int, str]:
+        """Biases and scales that are not one unit's own, with the reason."""
+        seen, count = self.seen, 2 * len(self.unit)
+        uses = [np.zeros(0, np.int64)]  # entry, unit, and whether it is a scale there
+        for fact, scales in [(f, 0) for f in seen.shifts] + [(f, 1) for f in seen.scales]:
+            seen.lose(fact.entries[seen.produces(fact.entries)], TIED)
+            use = 2 * self.unit[fact.labels] + scales
+            uses.append(fact.entries.astype(np.int64) * count + use)
+        entries, use = np.divmod(np.unique(np.concatenate(uses)), max(count, 1))
+        again = entries[1:] == entries[:-1]
+        several = again & (use[1:] // 2 != use[:-1] // 2)
+        gone = entries[seen.lost(entries)]
+        reasons = {self._leaf(entry): str(seen.why_lost(entry)) for entry in gone[:, None]}
+        reasons |= dict.fromkeys(self._leaves_of(entries[1:][again]), TIED)
+        shared = dict.fromkeys(self._leaves_of(entries[1:][several]), "is shared by several units")
+        return reasons | shared
+
+    def _reasons(self) -> dict[int, str]:
+        """Layers that cannot be told, with the reason."""
+        reasons: dict[int, str] = {}
+        for p in self.seen.producers:
+            number, reason = int(self.group[p.first]), self.seen.why_lost(p.entries)
+            if len(np.unique(self.unit[p.first : p.first + p.size])) < p.size:
+                reason = reason or "has several outputs of one kernel in one unit"
+            if reason is not None:
+                reasons.setdefault(number, reason)
+        for fact in self.seen.reads:
+            gone = self.seen.lost(fact.entries) & (fact.labels >= 0)
+            for label, at in zip(*np.unique(fact.labels[gone], return_index=True), strict=True):
+                entry = fact.entries[gone][at : at + 1]
+                why = f"is read by {self.paths[self._leaf(entry[0])]}, which "
+                reasons.setdefault(int(self.group[label]), f"{why}{self.seen.why_lost(entry)}")
+        for label, reason in self.seen.spoiled.items():
+            reasons.setdefault(int(self.group[label]), reason)
+        return reasons
+
+    def _by_group(self, facts: Iterable[Fact]) -> dict[int, list[Fact]]:
+        found: dict[int, list[Fact]] = {}
+        for fact in facts:
+            labels = fact.labels[fact.labels >= 0]
+            for number in np.flatnonzero(np.bincount(self.group[labels])):
+                found.setdefault(int(number), []).append(fact)
+        return found
+
+    def _leaf(self, entry: Any) -> int:
+        return int(self._leaves(entry).item())
+
+    def _leaves_of(self, entries: np.ndarray) -> list[int]:
+        """The numbers of the parameters that `entries` are in."""
+        if entries.size and self._leaf(entries.min()) == self._leaf(entries.max()):
+            return [self._leaf(entries[0])]
+        return np.unique(self._leaves(entries)).tolist()
+
+    def _leaves(self, entries: Any) -> np.ndarray:
+        """The number of the parameter that each entry is in."""
+        return np.searchsorted(self.starts, entries, side="right") - 1
+
+    def _links(self, facts: Iterable[Fact], index: np.ndarray) -> tuple[Link, ...]:
+        """Links of the units in `index`."""
+        found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for fact in facts:
+            units = np.where(fact.labels >= 0, index[fact.labels], NONE)
+            entries, place = fact.entries, fact.position
+            if (units < 0).any():
+                entries, units, place = (a[units >= 0] for a in (entries, units, place))
+            first, last = self._leaf(entries.min()), self._leaf(entries.max())
+            for leaf in range(first, last + 1):
+                here = slice(None)
+                if first != last:
+                    here = (entries >= self.starts[leaf]) & (entries < self.starts[leaf + 1])
+                at, own = entries[here] - self.starts[leaf], units[here]
+                blank = np.full(self.starts[leaf + 1] - self.starts[leaf], NONE, np.int32)
+                unit_of, place_of = found.setdefault(leaf, (blank, blank.copy()))
+                unit_of[at], place_of[at] = own, place[here]
+        return tuple(
+            _link(self.paths[leaf], self.shapes[self.paths[leaf]], *arrays)
+            for leaf, arrays in found.items()
+            if (arrays[0] >= 0).any()
+        )
+
+    def _own(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        """Those whose parameter no other unit shares."""
+        shared = {self.paths[leaf] for leaf in self.shared}
+        return tuple(link for link in links if link.param not in shared)
+
+    def _kernels(self) -> tuple[Kernel, ...]:
+        """How the axes of every kernel are used, in program order."""
+        by_leaf: dict[int, list[Producer]] = {}
+        for p in self.seen.producers:
+            for leaf in self._leaves_of(p.entries):
+                by_leaf.setdefault(leaf, []).append(p)
+        return tuple(self._kernel(leaf, producers) for leaf, producers in by_leaf.items())
+
+    def _kernel(self, leaf: int, producers: list[Producer]) -> Kernel:
+        path, start, stop = self.paths[leaf], self.starts[leaf], self.starts[leaf + 1]
+        shape = self.shapes[path]
+        roles = np.full((4, stop - start), NONE, np.int32)
+        for p in producers:
+            here = slice(None)
+            if p.entries.min() < start or p.entries.max() >= stop:
+                here = (p.entries >= start) & (p.entries < stop)
+            at = p.entries[here] - start
+            for role, own in zip(roles, (p.copy, p.output, p.inputs, p.spatial), strict=True):
+                role[at] = own[here]
+        copies, outputs, inputs, spatial = (varying(role.reshape(shape)) for role in roles)
+        rest = [a for a in range(len(shape)) if a not in (*copies, *outputs, *inputs, *spatial)]
+        ones = [a for a in rest if shape[a] == 1]
+        if not inputs and ones:  # which of several axes of size 1 it is makes no difference
+            inputs = [ones.pop(0)]
+        if not outputs and ones:
+            outputs = [ones.pop()]
+        copies += [a for a in rest if a not in (*inputs, *outputs)]  # layers stacked in one leaf
+        return Kernel(
+            path,
+            tuple(inputs),
+            tuple(outputs),
+            tuple(spatial),
+            tuple(copies),
+            self._bias_of(producers),
+        )
+
+    def _bias_of(self, producers: list[Producer]) -> str | None:
+        """The parameter that is added to all outputs of the kernel, and to nothing else."""
+        found = set()
+        for p in producers:
+            own = [
+                fact
+                for fact in self.seen.shifts
+                if fact.linear
+                and len(fact.labels) == p.size
+                and fact.labels.min() >= p.first
+                and fact.labels.max() < p.first + p.size
+            ]
+            found |= {self._leaf(fact.entries[0]) for fact in own} or {None}
+        if len(found) != 1 or None in found:
+            return None
+        (leaf,) = found
+        whole = self.starts[leaf + 1] - self.starts[leaf] == sum(p.size for p in producers)
+        return self.paths[leaf] if whole else None
+
+
+def _link(path: str, shape: tuple[int, ...], units: np.ndarray, places: np.ndarray) -> Link:
+    """The axes along which units (and places) differ, and what they are there."""
+    units, places = units.reshape(shape), places.reshape(shape)
+    own = places[units >= 0]
+    placed = bool((own >= 0).all()) and len(np.unique(own)) > 1
+    axes = sorted({*varying(units), *(varying(places) if placed else ())})
+    axes = axes or list(range(len(shape)))[-1:]  # one unit that owns everything
+    others = [a for a in range(len(shape)) if a not in axes]
+
+    def cut(array: np.ndarray) -> np.ndarray:
+        return first_along(array, others).reshape([shape[a] for a in axes])
+
+    return Link(path, tuple(axes), cut(units), cut(places) if placed else None)

@@ -1,0 +1,148 @@
+"""Element-wise operations and reductions: labels that meet, and parameters that shift or scale."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from continual_learning.optim.facts import Fact, Findings
+from continual_learning.optim.labels import (
+    ADDITIVE,
+    MIXED,
+    NONE,
+    Activation,
+    Data,
+    Entries,
+    Value,
+    constant_along,
+    first_along,
+    mixed,
+    spread,
+)
+
+SUMS = frozenset(["add", "add_any", "sub"])
+
+
+def elementwise(seen: Findings, name: str, ins: list[Value], shape: tuple[int, ...]) -> Value:
+    """Labels that meet in a sum are one unit; in a product they cannot be told apart."""
+    acts = [v for v in ins if isinstance(v, Activation)]
+    entries = [v for v in ins if isinstance(v, Entries)]
+    if len(entries) == 1 and len(ins) <= 2:
+        out = _with_entries(seen, name, entries[0], ins, shape)
+        if out is not None:
+            return out
+    if entries:  # they count as data, and are listed
+        reason = f"passes through {name!r}"
+        if any(v.factors is not None for v in entries):
+            reason = f"meets no unit in {name!r}"
+        ins = [seen.release(v, reason) for v in ins]
+        acts = [v for v in ins if isinstance(v, Activation)]
+    if not acts:
+        return Data(shape, given=True)
+    out = spread(acts[0], shape)
+    for i, act in enumerate(acts[1:]):
+        chooses = name == "select_n" and i == 0 and acts[0] is ins[0]
+        additive = name in ADDITIVE and not chooses
+        out = _combine(seen, name, out, spread(act, shape), additive)
+    linear = name in SUMS and all(act.linear for act in acts)
+    return dataclasses.replace(out, linear=linear)
+
+
+def _combine(seen: Findings, name: str, a: Activation, b: Activation, additive: bool) -> Activation:
+    """Element by element.
+
+    A statistic (MIXED) that meets one of the units it is of is a normalisation, and counts as held
+    fixed. What it is used for is not looked at: a unit times the mean of its layer passes for one,
+    too. (Squeeze-and-excite does not: there a contraction makes new labels, which meet the unit.)
+    """
+    one, two = _once(a.labels, b.labels)
+    clash = (one >= 0) & (two >= 0) & (one != two)
+    for x, y in np.unique(np.stack([one[clash], two[clash]]), axis=1).T.tolist():
+        if additive:
+            seen.merge(x, y)
+        elif seen.unit(x) != seen.unit(y):
+            seen.spoil((x, y), f"meets another unit in {name!r}")
+    for statistic, own, others in ((a, one, two), (b, two, one)):
+        met = np.unique(others[(own == MIXED) & (others >= 0)]).tolist()
+        if not {seen.unit(x) for x in met} <= {seen.unit(x) for x in statistic.sources if met}:
+            seen.spoil(statistic.sources, f"meets another unit in {name!r}")
+    labels = np.where(a.labels >= 0, a.labels, b.labels)
+    labels = np.where(labels >= 0, labels, np.minimum(a.labels, b.labels))
+    position = np.where(a.labels >= 0, a.position, b.position)
+    differ = (a.labels >= 0) & (b.labels >= 0) & (a.position != b.position)
+    sources = a.sources | b.sources if (labels == MIXED).any() else frozenset()
+    return Activation(labels, np.where(differ, NONE, position), sources)
+
+
+def _with_entries(
+    seen: Findings, name: str, entries: Entries, ins: list[Value], shape: tuple[int, ...]
+) -> Value | None:
+    """A parameter and at most one other array; None where that is no bias, scale or multiple."""
+    numbers = np.broadcast_to(entries.numbers, shape)
+    (other,) = [v for v in ins if v is not entries] or [Data(())]
+    multiple = name in ("mul", "neg") or (name == "div" and entries is ins[0])
+    if isinstance(other, Data):
+        given = frozenset() if other.given else None
+        factors = given if entries.factors is None else entries.factors
+        return Entries(numbers, factors) if multiple else None
+    if not isinstance(other, Activation) or name not in SUMS | {"mul"}:
+        return None
+    act = spread(other, shape)
+    if name == "mul" and not (act.labels >= 0).any():  # half of a normalisation, or of the input's
+        return Entries(numbers, act.sources | (entries.factors or frozenset()))
+    if entries.factors:  # the other half
+        act = _combine(seen, name, act, spread(_all_mixed(entries), shape), additive=False)
+    if name in SUMS and entries.factors is not None:  # times something: no bias
+        seen.lose(numbers, f"passes through {name!r}")
+        return dataclasses.replace(act, linear=False)
+    facts = seen.scales if name == "mul" else seen.shifts
+    linear = act.linear and name in ("add", "add_any")
+    pairs, labels = _once(numbers, act.labels)
+    known = (labels >= 0) & (pairs >= 0)
+    place = np.full(int(known.sum()), NONE)
+    facts.append(Fact(pairs[known], labels[known], place, linear))
+    alone = np.setdiff1d(pairs[~known], pairs[known])  # beside no unit, not only beside padding
+    seen.lose(alone, f"meets no unit in {name!r}")
+    return act if name in SUMS else dataclasses.replace(act, linear=False)
+
+
+def _all_mixed(entries: Entries) -> Activation:
+    factors = mixed((1,) * len(entries.shape), entries.factors or frozenset())
+    assert isinstance(factors, Activation)
+    return factors
+
+
+def _once(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both without the axes along which neither changes."""
+    alike = [i for i in range(a.ndim) if constant_along(a, [i]) and constant_along(b, [i])]
+    return first_along(a, alike), first_along(b, alike)
+
+
+def reduction(params: dict[str, Any], x: Activation, shape: tuple[int, ...]) -> Value:
+    """A reduction over elements of one unit keeps the unit; over several it is a statistic."""
+    axes = _window_axes(params) if "window_dimensions" in params else params.get("axes")
+    return _reduced(x, (params["axis"],) if axes is None else axes, shape)
+
+
+def _window_axes(params: dict[str, Any]) -> list[int]:
+    """Axes along which windows overlap, or are not one per element."""
+    trivial = zip(
+        params["window_dimensions"],
+        params["window_strides"],
+        params["base_dilation"] or [1] * len(params["padding"]),
+        params["padding"],
+        strict=True,
+    )
+    return [a for a, each in enumerate(trivial) if each != (1, 1, 1, (0, 0))]
+
+
+def _reduced(act: Activation, axes: Sequence[int], shape: tuple[int, ...]) -> Value:
+    labels = act.labels.max(axis=tuple(axes), keepdims=True)
+    if not ((act.labels == labels) | (act.labels == NONE)).all():
+        return mixed(shape, act.all_sources())
+    if labels.ndim != len(shape):
+        labels = labels.reshape(shape)
+    return Activation(np.broadcast_to(labels, shape), np.full(shape, NONE), act.sources)
