@@ -12,7 +12,7 @@ from continual_learning.optim.redo import ReDo
 from continual_learning.optim.regrama import ReGraMa
 from continual_learning.optim.sequential import recognise_units, sequential_units
 from continual_learning.optim.shrink_perturb import ShrinkAndPerturb
-from continual_learning.optim.trace import trace_units
+from continual_learning.optim.tracing.trace import trace_units
 from continual_learning.optim.units import UnitGraph
 
 __all__ = [

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.optim import trees
+from continual_learning.optim import drawing, trees
 from continual_learning.optim.links import Kernel, Layer, Link
 
 Units = Mapping[str, Any]  # {layer name: array[size]}
@@ -219,34 +219,63 @@ class UnitGraph:
             self, layers=layers, kernels=kernels, untraced=self.untraced + masked
         )
 
+    # Beside the model -------------------------------------------------------------------------
+
+    def with_features(self, apply_fn: Callable[..., Any]) -> Callable[..., Any]:
+        """`apply_fn` with the activations of every layer beside its result.
+
+        A feature is the value after the last element-wise operation before a weight reads it, not
+        pooled and not flattened; a pre-activation is what the nonlinearity was applied to (so it
+        is after a norm that stands before it). Both are taken out of the program as it is: the
+        model is not touched, and derivatives are its own.
+
+        Args:
+          apply_fn: the function that the graph was traced from, or one that does more, such as
+            returning new batch statistics as well. The first axis of its inputs is the batch.
+
+        Returns:
+          `(params, *inputs) -> (out, features, preactivations)`, the latter two {layer: [batch,
+          *positions, units]}. To be called within `jax.jit`.
+        """
+        from continual_learning.optim.tracing.features import with_features
+
+        return with_features(self, apply_fn)
+
+    def per_sample_scores(
+        self, loss_fn: Callable[..., Any], *, has_aux: bool = False
+    ) -> Callable[..., Any]:
+        """Loss, gradients and what `CPR(score="per_sample")` needs, from one backward pass.
+
+        A unit's score is the mean over samples of the norm of the gradient of its incoming
+        entries: |δ|·‖h‖ where a dense layer sees each sample once, else by the kernel's gradient
+        of each sample, a few at a time.
+
+        Args:
+          loss_fn: `(params, *inputs) -> loss`, or `-> (loss, aux)` with `has_aux`. The loss is a
+            mean over samples, each of which reaches it by itself.
+          has_aux: as in `jax.value_and_grad`.
+
+        Returns:
+          `(params, *inputs) -> (loss or (loss, aux), grads, sample_scores)`, the last one {layer:
+          [units]}. To be called within `jax.jit`.
+        """
+        from continual_learning.optim.tracing.sample_scores import per_sample_scores
+
+        return per_sample_scores(self, loss_fn, has_aux)
+
+    # Pictures --------------------------------------------------------------------------------
+
     def __str__(self) -> str:
         """A table: a row per layer with the parameters that hold its entries."""
+        return drawing.table(self)
 
-        def params(links: tuple[Link, ...]) -> str:
-            return ", ".join(dict.fromkeys(link.param for link in links)) or "-"
+    def to_dot(self) -> str:
+        """A picture in the language of Graphviz: layers, and the kernels between them."""
+        return drawing.to_dot(self)
 
-        rows = [("layer", "units", "incoming", "bias and norm", "outgoing")]
-        rows += [
-            (
-                layer.name,
-                str(layer.size),
-                params(layer.incoming),
-                params(layer.bias + layer.scale),
-                params(layer.outgoing),
-            )
-            for layer in self.layers
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows
-        ]
-        lines.insert(1, "  ".join("-" * w for w in widths))
-        lines.append(f"hidden units: {int(self.sizes.sum())}")
-        if self.untraced:
-            wide = max(len(name) for name, _ in self.untraced)
-            lines += ["", "untraced:"]
-            lines += [f"  {name.ljust(wide)}  {reason}" for name, reason in self.untraced]
-        return "\n".join(lines)
+    def to_mermaid(self) -> str:
+        """The same in the language of Mermaid, which Markdown pages can show."""
+        return drawing.to_mermaid(self)
 
 
 def _replicated(row: jax.Array) -> jax.Array:

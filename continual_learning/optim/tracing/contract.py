@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from continual_learning.optim.facts import Findings
-from continual_learning.optim.labels import NONE, Activation, Entries, Value
+from continual_learning.optim.tracing.facts import Findings
+from continual_learning.optim.tracing.labels import NONE, Activation, Entries, Value
 
 
 def dot(seen: Findings, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]) -> Value | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from continual_learning.optim.labels import MIXED, NONE, Activation, Entries, Value, mixed
+from continual_learning.optim.tracing.labels import MIXED, NONE, Activation, Entries, Value, mixed
 
 TIED = "has entries that are used twice"
 
@@ -43,6 +43,21 @@ class Fact(NamedTuple):
     linear: bool = False  # of a shift: right after the contraction, so that it is its bias
 
 
+class Record(NamedTuple):
+    """An operation as it was interpreted.
+
+    Attributes:
+      address: its equation (see evaluate.py), None for data movement that has none.
+      name: its name.
+      ins, outs: what went in and came out.
+    """
+
+    address: tuple[int, ...] | None
+    name: str
+    ins: Sequence[Value]
+    outs: Sequence[Value]
+
+
 class Findings:
     """What is known of a program.
 
@@ -50,6 +65,7 @@ class Findings:
       producers: contractions in program order; no entry is in two of them.
       reads, shifts, scales: facts in program order.
       spoiled: labels that cannot be told as units, with the reason.
+      journal: all operations that activations went through, those within calls before the call.
     """
 
     def __init__(self, entries: int):
@@ -59,6 +75,7 @@ class Findings:
         self.shifts: list[Fact] = []
         self.scales: list[Fact] = []
         self.spoiled: dict[int, str] = {}
+        self.journal: list[Record] = []
         self._parent: list[int] = []
         self._produces = np.zeros(entries, bool)
         self._lost = np.zeros(entries, np.int16)  # the reason's number

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from continual_learning.optim.facts import TIED, Fact, Findings, Producer
-from continual_learning.optim.labels import NONE, first_along, varying
 from continual_learning.optim.links import Kernel, Layer, Link
+from continual_learning.optim.tracing.facts import TIED, Fact, Findings, Producer
+from continual_learning.optim.tracing.labels import NONE, first_along, varying
 from continual_learning.optim.units import UnitGraph
 
 
@@ -37,13 +37,12 @@ class Assembly:
         # What reaches the output only through something that is not followed is listed.
         final |= {int(self.group[label]) for label in mixed} - reasons.keys()
         facts = [self._by_group(f) for f in (self.seen.reads, self.seen.shifts, self.seen.scales)]
-        layers, untraced, named = [], dict[str, str](), collections.Counter[str]()
+        layers, untraced = [], dict[str, str]()
         settled = set(final)  # layers that need no more words
-        for number in dict.fromkeys(self.group.tolist()):
+        for name, number in self._names().items():
             if number in final:
                 continue
             producers = [p for p in self.seen.producers if self.group[p.first] == number]
-            path = self.paths[self._leaf(producers[0].entries[0])]
             index, size = self._index(number)
             reads, bias, scale = (self._links(f.get(number, ()), index) for f in facts)
             bias, scale = (self._own(links) for links in (bias, scale))
@@ -58,9 +57,6 @@ class Assembly:
                 Fact(p.entries, p.first + p.unit, np.full(p.entries.shape, NONE, np.int32))
                 for p in producers
             ]
-            # Layers stacked in one parameter: the second is "path#2".
-            named[path] += 1
-            name = path if named[path] == 1 else f"{path}#{named[path]}"
             layers.append(Layer(name, size, self._links(made, index), reads, bias, scale))
         linked = {link.param for layer in layers for link in layer.links()}
         untraced |= self._left_over({*linked, *untraced}, settled)
@@ -99,6 +95,23 @@ class Assembly:
         for a, b in shared[shared[:, 0] != shared[:, 1]]:
             group[group == max(group[a], group[b])] = min(group[a], group[b])
         return group[owner]
+
+    def _names(self) -> dict[str, int]:
+        """All layers by name, in program order: the path of the first contraction's kernel.
+
+        Layers stacked in one parameter are "path", "path#2", …
+        """
+        names, used = dict[str, int](), collections.Counter[str]()
+        for p in self.seen.producers:
+            if (number := int(self.group[p.first])) not in names.values():
+                path = self.paths[self._leaf(p.entries[0])]
+                used[path] += 1
+                names[path if used[path] == 1 else f"{path}#{used[path]}"] = number
+        return names
+
+    def indices(self) -> dict[str, np.ndarray]:
+        """For all layers, those of the output too, the unit of every label in them, or NONE."""
+        return {name: self._index(number)[0] for name, number in self._names().items()}
 
     def _index(self, number: int) -> tuple[np.ndarray, int]:
         """For every label the number of its unit in the layer, or NONE; and the layer's size."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from continual_learning.optim.facts import Fact, Findings
-from continual_learning.optim.labels import (
+from continual_learning.optim.tracing.facts import Fact, Findings
+from continual_learning.optim.tracing.labels import (
     ADDITIVE,
     MIXED,
     NONE,

@@ -6,13 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from continual_learning.optim import trees
-from continual_learning.optim.assemble import Assembly
-from continual_learning.optim.interpret import Interpreter
-from continual_learning.optim.labels import Activation, Data, Entries
+from continual_learning.optim.tracing.labels import Activation
+from continual_learning.optim.tracing.program import Program
 from continual_learning.optim.units import UnitGraph
 
 
@@ -29,35 +25,18 @@ def trace_units(apply_fn: Callable[..., Any], params: Any, *inputs: Any) -> Unit
       *inputs: example inputs, or their shapes; their first axis is the batch. A batch of one is
         enough, and the fastest.
     """
-    leaves = trees.named_leaves(params)
-    shapes = jax.tree.map(_abstract, (params, *inputs))
-    program = jax.make_jaxpr(apply_fn)(*shapes)
-    args, start = [], 0
-    total = sum(int(np.prod(jnp.shape(leaf))) for leaf in leaves.values())
-    dtype = np.int32 if total < 2**31 else np.int64
-    for leaf in leaves.values():
-        size = int(np.prod(jnp.shape(leaf)))
-        args.append(Entries(np.arange(start, start + size, dtype=dtype).reshape(jnp.shape(leaf))))
-        start += size
-    args += [Data(leaf.shape, given=True) for leaf in jax.tree.leaves(shapes[1:])]
-    seen = Interpreter(total)
-    consts = [Data(np.shape(c)) for c in program.consts]
-    outs = seen.run(program.jaxpr, consts, args)
+    program = Program(apply_fn, params, inputs)
+    seen, outs, assembly = program.interpreted
     if not outs:
         raise ValueError("The output layer cannot be told: `apply_fn` returns no arrays.")
     outs = [seen.release(value, "is returned") for value in outs]
     acts = [value for value in outs if isinstance(value, Activation)]
     direct = frozenset[int]().union(*(act.own_labels() for act in acts))
     mixed = frozenset[int]().union(*(act.sources for act in acts))
-    shapes = {path: jnp.shape(leaf) for path, leaf in leaves.items()}
-    graph = Assembly(seen, shapes).graph(direct, mixed, jax.tree.structure(params))
+    graph = assembly.graph(direct, mixed, jax.tree.structure(params))
     if not direct | mixed:
         raise ValueError(
             "The output layer cannot be told: no kernel that was followed reaches what `apply_fn` "
             f"returns. {'; '.join(f'{path} {reason}' for path, reason in graph.untraced)}."
         )
     return graph
-
-
-def _abstract(x: Any) -> Any:
-    return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from jax.extend.core import Literal
 
-from continual_learning.optim import control
-from continual_learning.optim.contract import conv, dot
-from continual_learning.optim.elementwise import elementwise, reduction
-from continual_learning.optim.facts import TIED, Findings
-from continual_learning.optim.labels import (
+from continual_learning.optim.tracing import control
+from continual_learning.optim.tracing.contract import conv, dot
+from continual_learning.optim.tracing.elementwise import elementwise, reduction
+from continual_learning.optim.tracing.facts import TIED, Findings, Record
+from continual_learning.optim.tracing.labels import (
     CALLS,
     ELEMENTWISE,
     MOVES,
@@ -33,26 +33,38 @@ FOLLOWED = ELEMENTWISE | REDUCTIONS | WINDOWS | MOVES.keys()
 class Interpreter(Findings):
     """What is known of a program after `run`."""
 
-    def run(self, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
-        """The outputs of a jaxpr."""
+    def run(
+        self,
+        jaxpr: Any,
+        consts: Sequence[Value],
+        args: Sequence[Value],
+        prefix: tuple[int, ...] = (),
+    ) -> list[Value]:
+        """The outputs of a jaxpr, whose equations have addresses that begin with `prefix`."""
         env: dict[Any, Value] = dict(zip(jaxpr.constvars, consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
 
         def read(atom: Any) -> Value:
             return Data(np.shape(atom.val)) if isinstance(atom, Literal) else env[atom]
 
-        for eqn in jaxpr.eqns:
-            outs = self._apply(eqn, [read(atom) for atom in eqn.invars])
+        for number, eqn in enumerate(jaxpr.eqns):
+            ins, at = [read(atom) for atom in eqn.invars], (*prefix, number)
+            outs = self._apply(eqn, ins, at)
             env.update(zip(eqn.outvars, outs, strict=True))
+            if any(isinstance(v, Activation) for v in outs):
+                self.journal.append(Record(at, eqn.primitive.name, ins, outs))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def _apply(self, eqn: Any, ins: list[Value]) -> Sequence[Value]:
+    def _apply(self, eqn: Any, ins: list[Value], at: tuple[int, ...]) -> Sequence[Value]:
         shapes = [var.aval.shape for var in eqn.outvars]
         data = [v for v in ins if isinstance(v, Data)]
         if len(data) == len(ins):
             given = any(v.given for v in data)
             return [Data(shape, given) for shape in shapes]
-        out = self._followed(eqn.primitive.name, eqn.params, ins, shapes)
+        if eqn.primitive.name in CALLS | {"scan"}:
+            out = control.enter(self, eqn.primitive.name, eqn.params, ins, at)
+        else:
+            out = self._followed(eqn.primitive.name, eqn.params, ins, shapes)
         if out is None:
             return self._unknown(eqn.primitive.name, eqn.params, ins, shapes)
         return out if isinstance(out, Sequence) else [out]
@@ -61,10 +73,6 @@ class Interpreter(Findings):
         self, name: str, params: dict[str, Any], ins: list[Value], shapes: Sequence[Any]
     ) -> Sequence[Value] | Value | None:
         """The results, or None for an operation that is not followed."""
-        if name in CALLS:
-            return control.call(self, params, ins)
-        if name == "scan":
-            return control.scan(self, params, ins)
         if name == "optimization_barrier":
             return ins
         if name in MOVES:

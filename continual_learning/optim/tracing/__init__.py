@@ -1,0 +1,1 @@
+"""Units, features and per-sample scores, read from the program of any JAX model."""

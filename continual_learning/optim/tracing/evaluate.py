@@ -1,0 +1,155 @@
+"""Runs a program with some of its arrays taken out, and with others added in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Literal, NamedTuple
+
+import jax
+from jax.extend import core
+
+Address = tuple[int, ...]
+"""An equation: its number; in a program within it, the iteration and the number there; and so on.
+
+(4, 0, 2) is the third equation of the program that the fifth one calls.
+"""
+
+
+class Slot(NamedTuple):
+    """An array that goes into an equation, or comes out of it."""
+
+    address: Address
+    side: Literal["in", "out"]
+    number: int
+
+
+Taken = dict[Slot, jax.Array]
+
+# Run as they are, so that their own rules stay; what is taken out of them is computed beside them.
+_OWN_RULES = frozenset(
+    ["custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call"]
+)
+_REMAT = frozenset(["remat", "remat2", "checkpoint"])
+
+
+def program_within(params: Mapping[str, Any], inputs: int) -> tuple[Any, Sequence[Any]] | None:
+    """The program that a call runs on its `inputs` arrays, and its constants."""
+    for value in params.values():
+        jaxpr = getattr(value, "jaxpr", value)
+        if hasattr(jaxpr, "eqns") and len(jaxpr.invars) == inputs:
+            return jaxpr, getattr(value, "consts", ())
+    return None
+
+
+def evaluate(
+    jaxpr: Any,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    wanted: Set[Slot],
+    added: Mapping[Slot, jax.Array],
+    prefix: Address = (),
+) -> tuple[list[Any], Taken]:
+    """The outputs of a program, and the arrays in the slots `wanted`.
+
+    Args:
+      jaxpr: the program.
+      consts: its constants.
+      args: its arguments.
+      wanted: which arrays to take out.
+      added: what to add to arrays that come out of equations.
+      prefix: where the program lies in the one that `wanted` and `added` speak of.
+    """
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    taken: Taken = {}
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, core.Literal) else env[atom]
+
+    for number, eqn in enumerate(jaxpr.eqns):
+        at = (*prefix, number)
+        ins = [read(atom) for atom in eqn.invars]
+        inner_wanted = {slot for slot in wanted if _within(slot, at)}
+        inner_added = {slot: x for slot, x in added.items() if _within(slot, at)}
+        if inner_wanted or inner_added:
+            outs, inner = _enter(jaxpr, eqn, ins, inner_wanted, inner_added, at)
+            taken |= inner
+        else:
+            outs = _bind(jaxpr, eqn, ins)
+        outs = [
+            out + added[slot] if (slot := Slot(at, "out", i)) in added else out
+            for i, out in enumerate(outs)
+        ]
+        slots = [(Slot(at, "in", i), x) for i, x in enumerate(ins)]
+        slots += [(Slot(at, "out", i), x) for i, x in enumerate(outs)]
+        taken |= {slot: x for slot, x in slots if slot in wanted}
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(atom) for atom in jaxpr.outvars], taken
+
+
+def _within(slot: Slot, at: Address) -> bool:
+    return len(slot.address) > len(at) and slot.address[: len(at)] == at
+
+
+def _bind(jaxpr: Any, eqn: Any, ins: Sequence[Any]) -> list[Any]:
+    """The equation as it is: a program of this one equation, which JAX knows how to run."""
+    args = {var: x for var, x in zip(eqn.invars, ins, strict=True) if isinstance(var, core.Var)}
+    kept = [not isinstance(var, core.DropVar) for var in eqn.outvars]
+    alone = jaxpr.replace(
+        constvars=[],
+        invars=list(args),
+        outvars=[var for var, keep in zip(eqn.outvars, kept, strict=True) if keep],
+        eqns=[eqn],
+        effects=eqn.effects,
+        debug_info=jaxpr.debug_info._replace(arg_names=None, result_paths=None),
+    )
+    outs = iter(core.jaxpr_as_fun(core.ClosedJaxpr(alone, ()))(*args.values()))
+    return [next(outs) if keep else None for keep in kept]
+
+
+def _enter(
+    jaxpr: Any, eqn: Any, ins: list[Any], wanted: Set[Slot], added: Mapping[Slot, Any], at: Address
+) -> tuple[list[Any], Taken]:
+    """An equation with a program inside, out of which something is taken."""
+    name, params = eqn.primitive.name, eqn.params
+    if name == "scan":
+        return _unrolled(params, ins, wanted, added, at)
+    found = program_within(params, len(ins))
+    if found is None:
+        raise ValueError(f"{name!r} holds no program of {len(ins)} arguments.")
+
+    def inside(*ins: Any) -> tuple[list[Any], Taken]:
+        return evaluate(*found, ins, wanted, added, (*at, 0))
+
+    if name in _REMAT:
+        return jax.checkpoint(inside, prevent_cse=params["prevent_cse"], policy=params["policy"])(
+            *ins
+        )
+    outs, taken = inside(*ins)
+    if name in _OWN_RULES:
+        if added:
+            raise ValueError(f"Nothing can be added inside {name!r}: it has rules of its own.")
+        outs = _bind(jaxpr, eqn, ins)
+    return outs, taken
+
+
+def _unrolled(
+    params: Mapping[str, Any],
+    ins: list[Any],
+    wanted: Set[Slot],
+    added: Mapping[Slot, Any],
+    at: Address,
+) -> tuple[list[Any], Taken]:
+    """A `scan`, iteration by iteration."""
+    jaxpr, consts = params["jaxpr"].jaxpr, params["jaxpr"].consts
+    split = params["num_consts"], params["num_consts"] + params["num_carry"]
+    shared, carry, xs = ins[: split[0]], ins[split[0] : split[1]], ins[split[1] :]
+    length = params["length"]
+    results: list[list[Any]] = [[]] * length
+    taken: Taken = {}
+    for i in reversed(range(length)) if params["reverse"] else range(length):
+        now = [*shared, *carry, *(x[i] for x in xs)]
+        outs, inner = evaluate(jaxpr, consts, now, wanted, added, (*at, i))
+        taken |= inner
+        carry, results[i] = outs[: len(carry)], outs[len(carry) :]
+    return [*carry, *(jax.numpy.stack(ys) for ys in zip(*results, strict=True))], taken

@@ -1,0 +1,151 @@
+"""Features and pre-activations of a model, taken out of its program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.optim.tracing.evaluate import Slot, Taken
+from continual_learning.optim.tracing.history import History
+from continual_learning.optim.tracing.labels import NONE, Activation, constant_along, first_along
+from continual_learning.optim.tracing.program import Program
+from continual_learning.optim.units import UnitGraph
+
+Arrays = dict[str, jax.Array]
+
+
+def with_features(graph: UnitGraph, apply_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """See `UnitGraph.with_features`."""
+    plans: dict[Any, _Plan] = {}
+
+    def apply_with_features(params: Any, *inputs: Any) -> tuple[Any, Arrays, Arrays]:
+        program = Program(apply_fn, params, inputs)
+        if program.key not in plans:
+            plans[program.key] = _plan(graph, program)
+        plan = plans[program.key]
+        wanted = {part.slot for parts in (*plan.before, *plan.after) for part in parts}
+        out, taken = program.run(params, inputs, wanted)
+
+        def arrays(layers: list[list[_Part]]) -> Arrays:
+            return dict(zip(graph.names, (_joined(parts, taken) for parts in layers), strict=True))
+
+        return out, arrays(plan.after), arrays(plan.before)
+
+    return apply_with_features
+
+
+class _Part(NamedTuple):
+    """Where some units of a layer are found.
+
+    Attributes:
+      slot: the array.
+      batch: its batch axis, None if it has none.
+      axis: the axis along which all units of the layer lie in order, None if it is not as simple.
+      places: else [positions, units]: where they are in the other axes, flattened.
+      units: which units these are.
+    """
+
+    slot: Slot
+    batch: int | None
+    axis: int | None
+    places: np.ndarray
+    units: np.ndarray
+
+    def of(self, x: jax.Array) -> jax.Array:
+        """[batch, *positions, units]."""
+        batch, axis = self.batch, self.axis
+        if batch is None:
+            x, batch, axis = x[None], 0, None if axis is None else axis + 1
+        if axis is not None:
+            return jnp.moveaxis(x, (batch, axis), (0, -1))
+        x = jnp.moveaxis(x, batch, 0)
+        x = x.reshape(len(x), -1)[:, self.places.reshape(-1)].reshape(len(x), *self.places.shape)
+        return x[:, 0] if self.places.shape[0] == 1 else x
+
+
+class _Plan(NamedTuple):
+    """Of every layer, where its features (`after`) and pre-activations (`before`) are found."""
+
+    after: list[list[_Part]]
+    before: list[list[_Part]]
+
+
+def _plan(graph: UnitGraph, program: Program) -> _Plan:
+    small = program.small
+    history = History(small.interpreted[0].journal)
+    labels = small.labels_of(graph)
+    after, before = [], []
+    for layer in graph.layers:
+        chosen = _chosen(history, layer.size, labels[layer.name])
+        after.append(
+            [_part(program, history, n, labels[layer.name], units) for n, units in chosen.items()]
+        )
+        roots: dict[int, list[int]] = {}
+        for n, units in chosen.items():
+            roots.setdefault(history.pasts[n].root, []).extend(units)
+        before.append(
+            [_part(program, history, n, labels[layer.name], sorted(u)) for n, u in roots.items()]
+        )
+    return _Plan(after, before)
+
+
+def _chosen(history: History, size: int, index: np.ndarray) -> dict[int, list[int]]:
+    """The last activation of each unit that is read: {number: units}."""
+    missing, chosen = set(range(size)), {}
+    for number in sorted(history.read, reverse=True):
+        labels = history.values[number].labels
+        units = index[np.unique(labels[labels >= 0])]
+        here = missing & set(units[units >= 0].tolist())
+        if here:
+            chosen[number] = sorted(here)
+            missing -= here
+        if not missing:
+            break
+    return chosen
+
+
+def _part(
+    program: Program, history: History, number: int, index: np.ndarray, units: list[int]
+) -> _Part:
+    value, slot = history.values[number], history.slot(number)
+    batch = _batch_axis(program, value, slot)
+    labels, position = value.labels, value.position
+    owner = np.where(labels >= 0, index[labels], NONE)
+    others = [a for a in range(owner.ndim) if a != batch]
+    for axis in others:
+        rest = [a for a in range(owner.ndim) if a != axis]
+        row = first_along(owner, rest).reshape(-1)
+        if constant_along(owner, rest) and np.array_equal(row, np.arange(len(units))):
+            return _Part(slot, batch, axis, np.zeros((0, 0), int), np.array(units))
+    if batch is not None:
+        owner, position = (np.moveaxis(a, batch, 0)[0] for a in (owner, position))
+    owner, position = owner.reshape(-1), position.reshape(-1)
+    places = [np.flatnonzero(owner == unit) for unit in units]
+    places = [at[np.argsort(position[at], kind="stable")] for at in places]
+    if len({len(at) for at in places}) > 1:
+        raise ValueError(f"Units of {slot} have different numbers of positions.")
+    return _Part(slot, batch, None, np.stack(places, axis=-1), np.array(units))
+
+
+def _batch_axis(program: Program, value: Activation, slot: Slot) -> int | None:
+    """The axis that is longer than in the small program, else the first without units or places."""
+    shape = program.shape(slot)
+    longer = [a for a, (n, m) in enumerate(zip(shape, value.shape, strict=True)) if n != m]
+    if longer:
+        return longer[0]
+    for axis in range(len(shape)):
+        if constant_along(value.labels, [axis]) and constant_along(value.position, [axis]):
+            return axis
+    return None
+
+
+def _joined(parts: list[_Part], taken: Taken) -> jax.Array:
+    arrays = [part.of(taken[part.slot]) for part in parts]
+    if len(arrays) == 1:
+        return arrays[0]
+    order = np.argsort(np.concatenate([part.units for part in parts]))
+    return jnp.concatenate(arrays, axis=-1)[..., order]

@@ -1,0 +1,152 @@
+"""How the activations of a program came about: what was computed last, and before which activation.
+
+Found from the journal of an interpreted program, in which calls and scans are already opened.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from continual_learning.optim.tracing.elementwise import SUMS
+from continual_learning.optim.tracing.evaluate import Slot
+from continual_learning.optim.tracing.facts import Record
+from continual_learning.optim.tracing.labels import (
+    ELEMENTWISE,
+    REDUCTIONS,
+    WINDOWS,
+    Activation,
+    Data,
+    Entries,
+    Value,
+)
+
+CONTRACTIONS = frozenset(["dot_general", "conv_general_dilated"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Past:
+    """How an activation came about, in numbers of activations.
+
+    Attributes:
+      computed: the results of element-wise operations that it is made of, by data movement and
+        pooling alone.
+      root: what the nonlinearity was applied to: the last value that is a sum of contractions,
+        biases and other values, scaled and normalised.
+      affine: whether no nonlinearity was applied to the root yet.
+      pooled: whether it was pooled since it was computed.
+    """
+
+    computed: frozenset[int]
+    root: int
+    affine: bool
+    pooled: bool
+
+
+class History:
+    """The activations of a program in the order in which they were made.
+
+    Attributes:
+      values: their labels.
+      pasts: how they came about.
+      read: the numbers of those that contractions with parameters read, by way of data movement
+        and pooling alone.
+      contractions: records of the contractions with parameters that made units.
+    """
+
+    def __init__(self, journal: Sequence[Record]):
+        self.values: list[Activation] = []
+        self.pasts: list[Past] = []
+        self.read: set[int] = set()
+        self.contractions: list[Record] = []
+        self._numbers: dict[int, int] = {}  # by the identity of the value
+        self._slots: dict[int, Slot] = {}
+        for record in journal:
+            self._add(record)
+
+    def slot(self, number: int) -> Slot:
+        """Where the activation is found in the program."""
+        return self._slots[number]
+
+    def _add(self, record: Record) -> None:
+        for i, out in enumerate(record.outs):
+            if not isinstance(out, Activation):
+                continue
+            number = self._numbers.get(id(out))
+            if number is None:
+                number = len(self.values)
+                self.pasts.append(self._past(record, out, number))
+                self.values.append(out)
+                self._numbers[id(out)] = number
+            if record.address is not None:
+                # What a call returns is the same array outside of it: the shortest way there.
+                slot = Slot(record.address, "out", i)
+                old = self._slots.setdefault(number, slot)
+                if len(slot.address) < len(old.address):
+                    self._slots[number] = slot
+        contracts = record.name in CONTRACTIONS and any(isinstance(v, Entries) for v in record.ins)
+        if contracts and isinstance(record.outs[0], Activation) and record.outs[0].linear:
+            self.contractions.append(record)
+            for past in self._pasts(record.ins):
+                self.read |= past.computed
+
+    def _pasts(self, values: Sequence[Value]) -> list[Past]:
+        return [self.pasts[self._numbers[id(v)]] for v in values if id(v) in self._numbers]
+
+    def _past(self, record: Record, out: Activation, number: int) -> Past:
+        itself = Past(frozenset([number]), number, affine=True, pooled=False)
+        if record.name in CONTRACTIONS:
+            return itself
+        if record.name in ELEMENTWISE:
+            return self._elementwise(record, number) or itself
+        pasts = self._pasts(record.ins)
+        roots = {past.root for past in pasts}
+        return Past(
+            computed=frozenset[int]().union(*(past.computed for past in pasts)),
+            root=roots.pop() if len(roots) == 1 else number,
+            affine=all(past.affine for past in pasts),
+            pooled=record.name in REDUCTIONS | WINDOWS or any(past.pooled for past in pasts),
+        )
+
+    def _elementwise(self, record: Record, number: int) -> Past | None:
+        ins = record.ins
+        units = [v for v in ins if isinstance(v, Activation) and (v.labels >= 0).any()]
+        if not units:
+            return None
+        # A pooled value beside one that is not is a statistic, as instance norms have it.
+        full = [v for v in units if not self._pasts([v])[0].pooled]
+        operands = full or units
+        pasts = self._pasts(operands)
+        linear = _is_linear(record.name, ins, operands)
+        affine = linear and all(past.affine for past in pasts)
+        roots = {past.root for past in pasts}
+        if len(roots) > 1:  # a residual sum: what follows is applied to all of it
+            root, affine = number, True
+        elif affine and any(_is_array(v) and not _among(v, operands) for v in ins):
+            root = number  # a bias, a scale, a normalisation
+        else:
+            root = roots.pop()
+        if linear and not full:  # the mean of a pool is a sum that is divided
+            computed = frozenset[int]().union(*(past.computed for past in pasts))
+            return Past(computed, root, affine, pooled=True)
+        return Past(frozenset([number]), root, affine, pooled=False)
+
+
+def _is_linear(name: str, ins: Sequence[Value], operands: Sequence[Value]) -> bool:
+    """Whether an element-wise operation is linear in `operands`."""
+    if name in SUMS or name == "neg":
+        return True
+    if name in ("mul", "div"):
+        return len(operands) == 1 and (name == "mul" or ins[0] is operands[0])
+    return name == "select_n" and not isinstance(ins[0], Activation)
+
+
+def _is_array(value: Value) -> bool:
+    """Whether it is more than a scalar constant."""
+    return not isinstance(value, Data) or int(np.prod(value.shape)) > 1
+
+
+def _among(value: Value, values: Sequence[Value]) -> bool:
+    return any(value is v for v in values)

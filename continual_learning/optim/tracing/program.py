@@ -1,0 +1,128 @@
+"""The program of a model: its equations, and their labels."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.interpreters import partial_eval
+
+from continual_learning.optim import trees
+from continual_learning.optim.tracing.assemble import Assembly
+from continual_learning.optim.tracing.evaluate import Slot, Taken, evaluate, program_within
+from continual_learning.optim.tracing.interpret import Interpreter
+from continual_learning.optim.tracing.labels import Data, Entries, Value
+from continual_learning.optim.units import UnitGraph
+
+
+class Program:
+    """What `function(params, *inputs)` does, for arrays of these shapes."""
+
+    def __init__(self, function: Callable[..., Any], params: Any, inputs: Sequence[Any]):
+        self.function = function
+        self.params, *self.inputs = jax.tree.map(_abstract, (params, *inputs))
+        closed, out = jax.make_jaxpr(function, return_shape=True)(self.params, *self.inputs)
+        self.consts = closed.consts
+        self.out_tree = jax.tree.structure(out)
+        # What nothing reads is no use of a unit: running statistics that are thrown away, say.
+        live = [True] * len(closed.jaxpr.outvars)
+        self.jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, live, instantiate=True)
+        leaves, structure = jax.tree.flatten((self.params, self.inputs))
+        self.key = structure, *((x.shape, x.dtype) for x in leaves)
+
+    def run(
+        self,
+        params: Any,
+        inputs: Sequence[Any],
+        wanted: Set[Slot],
+        added: Mapping[Slot, jax.Array] | None = None,
+    ) -> tuple[Any, Taken]:
+        """What the function returns, and the arrays in the slots `wanted`."""
+        args = [jnp.asarray(x) for x in jax.tree.leaves((params, *inputs))]
+        outs, taken = evaluate(self.jaxpr, self.consts, args, wanted, added or {})
+        return jax.tree.unflatten(self.out_tree, outs), taken
+
+    def equation(self, slot: Slot) -> Any:
+        """The equation of a slot."""
+        jaxpr, (*way, last) = self.jaxpr, slot.address
+        for number in way[::2]:
+            eqn = jaxpr.eqns[number]
+            found = program_within(eqn.params, len(eqn.invars))
+            assert found is not None  # the interpreter has been there
+            jaxpr, _ = found
+        return jaxpr.eqns[last]
+
+    def shape(self, slot: Slot) -> tuple[int, ...]:
+        """The shape of the array in a slot."""
+        eqn = self.equation(slot)
+        return (eqn.outvars if slot.side == "out" else eqn.invars)[slot.number].aval.shape
+
+    @functools.cached_property
+    def small(self) -> Program:
+        """The program with the same equations for as small a batch as there is one.
+
+        Which inputs have the batch as their first axis is found out by trying.
+        """
+        sizes = {x.shape[0] for x in jax.tree.leaves(self.inputs) if x.ndim}
+        found: list[Program] = [self]
+        for size, batch in ((size, batch) for size in sizes for batch in (1, 2) if batch < size):
+
+            def cut(x: Any, size: int = size, batch: int = batch) -> Any:
+                own = x.ndim and x.shape[0] == size
+                return jax.ShapeDtypeStruct((batch, *x.shape[1:]), x.dtype) if own else x
+
+            try:
+                other = Program(self.function, self.params, jax.tree.map(cut, self.inputs))
+            except Exception:  # whatever the user's function says of inputs that do not fit
+                continue
+            if _signature(other.jaxpr) == _signature(self.jaxpr):
+                found.append(other)
+        return min(found, key=lambda program: _elements(program.jaxpr))
+
+    @functools.cached_property
+    def interpreted(self) -> tuple[Interpreter, list[Value], Assembly]:
+        """The program run on labels: what was found, the outputs, and the layers."""
+        leaves = trees.named_leaves(self.params)
+        shapes = {path: leaf.shape for path, leaf in leaves.items()}
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        numbers = np.arange(sum(sizes), dtype=np.int32 if sum(sizes) < 2**31 else np.int64)
+        own = np.split(numbers, np.cumsum(sizes)[:-1])
+        args: list[Value] = [
+            Entries(n.reshape(shape)) for n, shape in zip(own, shapes.values(), strict=True)
+        ]
+        args += [Data(leaf.shape, given=True) for leaf in jax.tree.leaves(self.inputs)]
+        seen = Interpreter(sum(sizes))
+        outs = seen.run(self.jaxpr, [Data(np.shape(c)) for c in self.consts], args)
+        return seen, outs, Assembly(seen, shapes)
+
+    def labels_of(self, graph: UnitGraph) -> dict[str, np.ndarray]:
+        """For each layer of `graph` the number of each label's unit, or NONE."""
+        found = self.interpreted[2].indices()
+        for layer in graph.layers:
+            if layer.name not in found or int(found[layer.name].max()) + 1 != layer.size:
+                raise ValueError(
+                    f"The graph was made for another model: this function has no layer "
+                    f"{layer.name!r} of {layer.size} units. Its layers: {', '.join(found)}."
+                )
+        return {name: found[name] for name in graph.names}
+
+
+def _abstract(x: Any) -> Any:
+    return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
+
+
+def _signature(jaxpr: Any) -> list[Any]:
+    """The names of all operations, those within calls too."""
+    names: list[Any] = []
+    for eqn in jaxpr.eqns:
+        found = program_within(eqn.params, len(eqn.invars))
+        names.append((eqn.primitive.name, _signature(found[0]) if found else None))
+    return names
+
+
+def _elements(jaxpr: Any) -> int:
+    return sum(int(np.prod(var.aval.shape)) for eqn in jaxpr.eqns for var in eqn.outvars)
