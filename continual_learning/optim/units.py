@@ -35,7 +35,7 @@ class UnitGraph:
       kernels: all kernels in order from the input, the output layer's included.
       shapes: shape of every parameter, by path.
       treedef: structure of the parameter tree.
-      untraced: (name, reason) of what is left alone.
+      untraced: (parameter, reason) of what is left alone.
     """
 
     layers: tuple[Layer, ...]

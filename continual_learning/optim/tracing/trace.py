@@ -16,7 +16,12 @@ def trace_units(apply_fn: Callable[..., Any], params: Any, *inputs: Any) -> Unit
     """The units of `apply_fn(params, *inputs)`, whatever its layers are called.
 
     The program is interpreted with labels in place of numbers: nothing is computed, and no
-    convention is followed. What cannot be followed is listed in `graph.untraced` and left alone.
+    convention is followed. Every parameter that is neither a unit's nor the output layer's is left
+    alone and listed in `graph.untraced` with the reason; biases and scales of a listed layer go
+    without saying.
+
+    Statistics of a layer's units that meet these units again count as those of a norm, which are
+    held fixed: a unit times the mean of its layer is followed as if it were one.
 
     Args:
       apply_fn: returns the network's outputs, in any structure. What it returns is output: do not
@@ -24,6 +29,9 @@ def trace_units(apply_fn: Callable[..., Any], params: Any, *inputs: Any) -> Unit
       params: the parameter tree, or its shapes.
       *inputs: example inputs, or their shapes; their first axis is the batch. A batch of one is
         enough, and the fastest.
+
+    Raises:
+      ValueError: nothing that was followed reaches the output; says what became of the parameters.
     """
     program = Program(apply_fn, params, inputs)
     seen, outs, assembly = program.interpreted
