@@ -3,10 +3,12 @@
 import hypothesis
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from continual_learning.optim import trace_units
 from tests.optim.random_programs import programs
-from tests.optim.unit_checks import check_units
+from tests.optim.rollouts import jit
+from tests.optim.unit_checks import check_units, randomised
 
 PERMUTED = "has several outputs of one kernel in one unit"
 WITH_INPUTS = "is read together with other units by one weight"
@@ -25,3 +27,20 @@ def test_units_of_random_programs(program):
     if "norm" in program.words:
         allowed |= {"meets no unit in 'add'", "meets no unit in 'mul'"}
     assert {reason for _, reason in graph.untraced} <= allowed, graph.untraced
+
+
+@hypothesis.settings(max_examples=max(5, hypothesis.settings().max_examples // 10))
+@hypothesis.given(programs())
+def test_features_of_random_programs(program):
+    x = jax.random.normal(jax.random.key(0), (3, *program.points[0]))
+    params = randomised({name: jnp.ones(shape) for name, shape in program.params.items()})
+    graph = trace_units(program, params, x[:1])
+    found = jit(graph.with_features(program))(params, x)
+    expected = jit(program.__call__)(params, x)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3), found[0], expected
+    )
+    for layer in graph.layers:
+        for arrays in found[1:]:
+            batch, *_, units = arrays[layer.name].shape
+            assert (batch, units) == (3, layer.size)

@@ -177,9 +177,9 @@ CASES = {
         lambda p, x: {"features": (h := jnp.tanh(x @ p["a"])), "y": jnp.tanh(h @ p["b"]) @ p["c"]},
         {"a": (3, 4), "b": (4, 5), "c": (5, 2)}, ["b"], {},
     ),
-    "read by nothing": (
+    "thrown away": (
         lambda p, x: (x @ p["a"] @ p["c"], x @ p["b"])[0],
-        {"a": (3, 4), "b": (3, 4), "c": (4, 2)}, ["a"], {"b": "is read by nothing"},
+        {"a": (3, 4), "b": (3, 4), "c": (4, 2)}, ["a"], {"b": "is not used"},
     ),
 }  # fmt: skip
 

@@ -49,7 +49,7 @@ class Evaluation:
     def _apply(self, eqn, ins):
         name, params = eqn.primitive.name, eqn.params
         if name == "scan":
-            return self._scan(params, ins)
+            return self._scan(eqn, ins)
         inner = [v for v in params.values() if hasattr(getattr(v, "jaxpr", v), "eqns")]
         if inner and name not in ("while", "cond"):
             return self.call(inner[0], ins)
@@ -77,8 +77,12 @@ class Evaluation:
         env = [*consts, *ins]
         return self.run(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), env)
 
-    def _scan(self, params, ins):
-        a, b = params["num_consts"], params["num_consts"] + params["num_carry"]
+    def _scan(self, eqn, ins):
+        params, body = eqn.params, eqn.params["jaxpr"].jaxpr
+        pairs = zip(eqn.invars, body.invars, strict=True)
+        b = sum(outer.aval.shape == inner.aval.shape for outer, inner in pairs)
+        pairs = zip(eqn.outvars, body.outvars, strict=True)
+        a = b - sum(outer.aval.shape == inner.aval.shape for outer, inner in pairs)
         consts, carry, xs, results = ins[:a], ins[a:b], ins[b:], {}
         order = range(params["length"])
         for i in reversed(order) if params["reverse"] else order:

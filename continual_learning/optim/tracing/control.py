@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from continual_learning.optim.tracing.evaluate import program_within
+from continual_learning.optim.tracing.evaluate import program_within, scan_parts
 from continual_learning.optim.tracing.facts import Record
 from continual_learning.optim.tracing.labels import Data, Entries, Value
 
@@ -18,35 +18,32 @@ if TYPE_CHECKING:
 MAX_ITERATIONS = 64
 
 
-def enter(
-    seen: Interpreter, name: str, params: dict[str, Any], ins: list[Value], at: tuple[int, ...]
-) -> list[Value] | None:
+def enter(seen: Interpreter, eqn: Any, ins: list[Value], at: tuple[int, ...]) -> list[Value] | None:
     """The program inside an operation; None if there is none, or too long a scan."""
-    found = program_within(params, len(ins))
+    found = program_within(eqn.params, len(ins))
     if found is None:
         return None
     jaxpr, consts = found[0], [Data(np.shape(c)) for c in found[1]]
-    if name == "scan":
-        return _scan(seen, params, jaxpr, consts, ins, at)
+    if eqn.primitive.name == "scan":
+        return _scan(seen, eqn, jaxpr, consts, ins, at)
     return seen.run(jaxpr, consts, ins, (*at, 0))
 
 
 def _scan(
     seen: Interpreter,
-    params: dict[str, Any],
+    eqn: Any,
     jaxpr: Any,
     consts: list[Data],
     ins: list[Value],
     at: tuple[int, ...],
 ) -> list[Value] | None:
     """Unrolled: layers stacked in one parameter are read one by one."""
-    length = params["length"]
+    length = eqn.params["length"]
     if length > MAX_ITERATIONS:
         return None
-    split = params["num_consts"], params["num_consts"] + params["num_carry"]
-    shared, carry, xs = ins[: split[0]], ins[split[0] : split[1]], ins[split[1] :]
+    shared, carry, xs = scan_parts(eqn, ins)
     results: list[list[Value]] = [[]] * length
-    for i in reversed(range(length)) if params["reverse"] else range(length):
+    for i in reversed(range(length)) if eqn.params["reverse"] else range(length):
         now = [*shared, *carry, *(_item(seen, x, i) for x in xs)]
         outs = seen.run(jaxpr, consts, now, (*at, i))
         carry, results[i] = outs[: len(carry)], outs[len(carry) :]

@@ -41,6 +41,20 @@ def program_within(params: Mapping[str, Any], inputs: int) -> tuple[Any, Sequenc
     return None
 
 
+def scan_parts(eqn: Any, ins: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """What goes into a `scan`: constants, carry, and what is scanned over.
+
+    Told by shapes: one axis less inside. The parameters that say it differ by version of JAX.
+    """
+    body = eqn.params["jaxpr"].jaxpr
+    outer, inner = ([len(var.aval.shape) for var in vs] for vs in (eqn.outvars, body.outvars))
+    carry = sum(a == b for a, b in zip(outer, inner, strict=True))
+    outer, inner = ([len(var.aval.shape) for var in vs] for vs in (eqn.invars, body.invars))
+    scanned = sum(a != b for a, b in zip(outer, inner, strict=True))
+    first = len(ins) - scanned - carry
+    return ins[:first], ins[first : first + carry], ins[first + carry :]
+
+
 def evaluate(
     jaxpr: Any,
     consts: Sequence[Any],
@@ -113,7 +127,7 @@ def _enter(
     """An equation with a program inside, out of which something is taken."""
     name, params = eqn.primitive.name, eqn.params
     if name == "scan":
-        return _unrolled(params, ins, wanted, added, at)
+        return _unrolled(eqn, ins, wanted, added, at)
     found = program_within(params, len(ins))
     if found is None:
         raise ValueError(f"{name!r} holds no program of {len(ins)} arguments.")
@@ -134,22 +148,20 @@ def _enter(
 
 
 def _unrolled(
-    params: Mapping[str, Any],
+    eqn: Any,
     ins: list[Any],
     wanted: Set[Slot],
     added: Mapping[Slot, Any],
     at: Address,
 ) -> tuple[list[Any], Taken]:
     """A `scan`, iteration by iteration."""
-    jaxpr, consts = params["jaxpr"].jaxpr, params["jaxpr"].consts
-    split = params["num_consts"], params["num_consts"] + params["num_carry"]
-    shared, carry, xs = ins[: split[0]], ins[split[0] : split[1]], ins[split[1] :]
-    length = params["length"]
+    body, length = eqn.params["jaxpr"], eqn.params["length"]
+    shared, carry, xs = scan_parts(eqn, ins)
     results: list[list[Any]] = [[]] * length
     taken: Taken = {}
-    for i in reversed(range(length)) if params["reverse"] else range(length):
+    for i in reversed(range(length)) if eqn.params["reverse"] else range(length):
         now = [*shared, *carry, *(x[i] for x in xs)]
-        outs, inner = evaluate(jaxpr, consts, now, wanted, added, (*at, i))
+        outs, inner = evaluate(body.jaxpr, body.consts, now, wanted, added, (*at, i))
         taken |= inner
         carry, results[i] = outs[: len(carry)], outs[len(carry) :]
     return [*carry, *(jax.numpy.stack(ys) for ys in zip(*results, strict=True))], taken

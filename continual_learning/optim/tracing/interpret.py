@@ -62,7 +62,7 @@ class Interpreter(Findings):
             given = any(v.given for v in data)
             return [Data(shape, given) for shape in shapes]
         if eqn.primitive.name in CALLS | {"scan"}:
-            out = control.enter(self, eqn.primitive.name, eqn.params, ins, at)
+            out = control.enter(self, eqn, ins, at)
         else:
             out = self._followed(eqn.primitive.name, eqn.params, ins, shapes)
         if out is None:
