@@ -5,7 +5,11 @@ import math
 import re
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
+
+from continual_learning.optim import trace_units
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ["linen_cnn", "nnx_cnn", "equinox_cnn", "haiku_cnn"]
@@ -35,3 +39,11 @@ def test_it_marks_three_lines(name):
     ]
     assert all(call in line for call, (line, _) in zip(calls, marked, strict=True))
     assert text.count("continual_learning") == 1  # nothing else comes from the package
+
+
+def test_the_picture_in_the_docs_is_the_examples():
+    example = importlib.import_module("examples.linen_cnn")
+    model, image = example.ResidualCNN(), jnp.ones((1, 8, 8, 1))
+    params = jax.eval_shape(model.init, jax.random.key(0), image)
+    drawn = trace_units(model.apply, params, image).to_mermaid()
+    assert f"```mermaid\n{drawn}\n```" in (ROOT / "docs" / "units.md").read_text()
