@@ -35,8 +35,9 @@ def main(steps: int = 20) -> tuple[float, dict[str, float]]:
     images = jax.random.normal(jax.random.key(1), (32, 8, 8, 1))
     labels = jax.random.randint(jax.random.key(2), (32,), 0, 10)
 
-    # A model with other variables than parameters (batch norm, dropout) is set to `model.eval()`,
-    # split by `nnx.split(model, nnx.Param, ...)`, and traced as a function of its parameters.
+    # A model with other variables than parameters (batch norm, dropout) is split into `graphdef,
+    # params, rest = nnx.split(model, nnx.Param, ...)`, and what is traced is a function of params:
+    # lambda params, x: nnx.merge(graphdef, params, rest, copy=True)(x).
     graph = trace_units(ResidualCNN.__call__, model, images[:1])  # 2
     tx = attach_reset_method(  # 3
         tx=optax.adam(1e-3), reset_method=CPR(every=10), units=graph

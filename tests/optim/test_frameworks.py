@@ -156,3 +156,24 @@ def test_nnx_optimizer_trains_as_a_loop_of_ones_own():
     assert found.keys() == expected.keys()
     for path, leaf in expected.items():
         np.testing.assert_allclose(found[path], leaf, rtol=1e-4, atol=1e-6)
+
+
+def test_batch_norm_and_dropout_of_nnx_in_training():
+    class Net(nnx.Module):
+        def __init__(self):
+            rngs = nnx.Rngs(0)
+            self.conv, self.out = nnx.Conv(1, 4, (3, 3), rngs=rngs), nnx.Linear(4, 2, rngs=rngs)
+            self.norm, self.drop = nnx.BatchNorm(4, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
+
+        def __call__(self, x):
+            return self.out(self.drop(nnx.relu(self.norm(self.conv(x)))).mean((1, 2)))
+
+    graphdef, params, rest = nnx.split(Net(), nnx.Param, ...)
+
+    def apply(params, x):
+        return nnx.merge(graphdef, params, rest, copy=True)(x)
+
+    graph = trace_units(apply, params, jnp.ones((1, 5, 5, 1)))
+    assert graph.names == ("conv/kernel",)
+    assert graph.untraced == ()  # the running statistics are thrown away here: no use of a unit
+    assert {link.param for link in graph.layers[0].scale} == {"norm/scale"}
