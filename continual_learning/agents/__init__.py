@@ -1,0 +1,1 @@
+"""Learners, each a pure training program that receives its optimizer."""

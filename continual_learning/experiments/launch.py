@@ -1,0 +1,155 @@
+"""Runs a study in a folder, goes on with it, and says how far it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from continual_learning.experiments import build, environment, sinks, spec
+from continual_learning.experiments.progress import display
+from continual_learning.experiments.runner import Lanes, Progress, run_method
+from continual_learning.experiments.store import Store
+
+REQUEUE = 75
+"""Exit code of a study that was told to stop: run it again to go on."""
+
+CHECKPOINT_SECONDS = 60.0
+
+
+def run(
+    experiment: spec.ExperimentSpec,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    out: Path,
+    *,
+    time_limit: float | None = None,
+    quiet: bool = False,
+    sinks: Sequence[str] = (),
+    deterministic: bool = False,
+) -> int:
+    """Begins a study in the new folder `out`; the exit code."""
+    _prepare(deterministic)
+    study = {
+        "experiment": spec.to_dict(experiment),
+        "methods": list(methods),
+        "seeds": list(seeds),
+    }
+    with Store.create(out, study, environment.facts()) as store:
+        return _go(store, time_limit, quiet, sinks)
+
+
+def resume(
+    path: Path,
+    *,
+    time_limit: float | None = None,
+    quiet: bool = False,
+    sinks: Sequence[str] = (),
+    deterministic: bool = False,
+) -> int:
+    """Goes on with a study; the exit code."""
+    _prepare(deterministic)
+    with Store.open(path) as store:
+        store.log(f"resumed: {environment.facts()}")
+        return _go(store, time_limit, quiet, sinks)
+
+
+def status(path: Path) -> str:
+    """How far each method of a study is."""
+    store = Store.read(path)
+    experiment, methods, seeds = _study(store.study)
+    done, total = store.progress(), build.chunks(experiment)
+    lines = [f"{experiment.name}: {len(seeds)} seeds, {len(methods)} methods"]
+    for method in methods:
+        finished = done.get(method, 0)
+        word = "finished" if finished == total else "not begun" if finished == 0 else "to resume"
+        lines.append(f"  {method:16} {finished:5} of {total} chunks  {word}")
+    return "\n".join(lines)
+
+
+def _study(study: dict[str, Any]) -> tuple[spec.ExperimentSpec, list[str], list[int]]:
+    return spec.from_dict(study["experiment"]), list(study["methods"]), list(study["seeds"])
+
+
+def _prepare(deterministic: bool) -> None:
+    """Settings that must be there before the first array is."""
+    if deterministic:
+        flags = "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
+    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
+        cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+        jax.config.update("jax_compilation_cache_dir", str(cache / "continual_learning" / "jax"))
+
+
+def _go(store: Store, time_limit: float | None, quiet: bool, names: Sequence[str]) -> int:
+    experiment, methods, seeds = _study(store.study)
+    began, store_path = time.monotonic(), Path(store.path)
+    outlets = sinks.open_sinks(list(names), store_path, store.study)
+    finished = True
+    try:
+        with _stop_signals() as stopped, display(quiet, len(methods)) as shown:
+
+            def stop() -> bool:
+                late = time_limit is not None and time.monotonic() - began >= time_limit
+                return late or bool(stopped())
+
+            data = build.data(experiment)
+            for method in methods:
+                trainer = build.trainer(experiment, method, data)
+                shown.method(method, store.progress().get(method, 0), trainer.chunks)
+
+                def report(progress: Progress, headline: str = trainer.headline) -> None:
+                    for outlet in outlets:
+                        outlet.write(progress.columns)
+                    shown.chunk(progress, headline)
+
+                store.log(f"{method}: begins")
+                finished = run_method(
+                    method,
+                    trainer,
+                    Lanes(seeds),
+                    store,
+                    stop=stop,
+                    report=report,
+                    checkpoint_seconds=CHECKPOINT_SECONDS,
+                )
+                store.log(f"{method}: {'finished' if finished else 'stopped'}")
+                if not finished or (stop() and method != methods[-1]):
+                    finished = False
+                    break
+    finally:
+        for outlet in outlets:
+            outlet.close()
+    if not finished and not quiet:
+        print(f"Stopped with everything kept. To go on: continual resume {store_path}")
+    return 0 if finished else REQUEUE
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Callable[[], bool]]:
+    """SIGTERM and SIGINT end the run after the chunk; a second one ends it at once."""
+    caught: list[int] = []
+
+    def note(number: int, _: Any) -> None:
+        if caught:
+            raise KeyboardInterrupt
+        caught.append(number)
+
+    before = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, note)
+    except ValueError:  # not the main thread: whoever runs us handles signals
+        pass
+    try:
+        yield lambda: bool(caught)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

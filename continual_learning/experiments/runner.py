@@ -1,0 +1,170 @@
+"""Runs all seeds of a method as one compiled program, chunk by chunk."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from continual_learning.agents.base import Trainer
+
+Columns = dict[str, np.ndarray]
+
+
+class Keeper(Protocol):
+    """Where rows and states go: a `Store`."""
+
+    def write_part(self, method: str, chunk: int, columns: Mapping[str, np.ndarray]) -> None:
+        """Keeps the rows of a chunk."""
+        ...
+
+    def save(self, method: str, chunk: int, state: Any) -> None:
+        """Keeps the state after a chunk."""
+        ...
+
+    def restore(self, method: str, like: Any) -> tuple[int, Any] | None:
+        """The newest state and its chunk."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Lanes:
+    """The seeds that run side by side, spread over the devices.
+
+    Attributes:
+      seeds: one per lane.
+      hyper: {name: [lanes]}, hyper-parameters that differ between lanes.
+      devices: lanes are divided among them.
+    """
+
+    seeds: Sequence[int]
+    hyper: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    devices: Sequence[Any] = dataclasses.field(default_factory=jax.local_devices)
+
+    @property
+    def padding(self) -> int:
+        """Lanes that only fill up the last device; they repeat the last lane."""
+        return -len(self.seeds) % len(self.devices)
+
+    def place(self, tree: Any) -> Any:
+        """Puts [lanes, …] arrays on the devices, padded."""
+        mesh = Mesh(np.array(self.devices), ("lanes",))
+        sharding = NamedSharding(mesh, PartitionSpec("lanes"))
+
+        def put(x: Any) -> jax.Array:
+            x = jnp.concatenate([x, *[x[-1:]] * self.padding]) if self.padding else x
+            return jax.device_put(x, sharding)
+
+        return jax.tree.map(put, tree)
+
+    def replicate(self, tree: Any) -> Any:
+        """Puts arrays that all lanes share on every device."""
+        mesh = Mesh(np.array(self.devices), ("lanes",))
+        return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+
+    def real(self, tree: Any) -> Any:
+        """[lanes, …] arrays without the padding."""
+        count = len(self.seeds)
+        return jax.tree.map(lambda x: x[:count], tree) if self.padding else tree
+
+    def keys(self) -> jax.Array:
+        """A key per lane. It depends on the seed alone, so that methods meet the same tasks."""
+        return jax.vmap(jax.random.key)(jnp.asarray(self.seeds, jnp.uint32))
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What is told after every chunk.
+
+    Attributes:
+      method: which method.
+      done, chunks: how far it is.
+      seconds: the chunk's duration.
+      steps: steps of all lanes in it.
+      columns: its rows.
+    """
+
+    method: str
+    done: int
+    chunks: int
+    seconds: float
+    steps: int
+    columns: Columns
+
+
+def run_method(
+    method: str,
+    trainer: Trainer,
+    lanes: Lanes,
+    keeper: Keeper,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    report: Callable[[Progress], None] = lambda progress: None,
+    checkpoint_seconds: float = 60.0,
+) -> bool:
+    """Runs, or goes on with, all lanes of a method.
+
+    Args:
+      method: its name in the store.
+      trainer: the program.
+      lanes: the seeds.
+      keeper: where rows and states go.
+      stop: asked after every chunk; True ends the run with everything kept.
+      report: told after every chunk.
+      checkpoint_seconds: how long to go without keeping the state. Chunks after the last state
+        that was kept are run again after a crash.
+
+    Returns:
+      Whether the method is finished.
+    """
+    hyper = {name: jnp.asarray(values) for name, values in lanes.hyper.items()}
+    keys, hyper = lanes.place((lanes.keys(), hyper))
+    data = lanes.replicate(trainer.data)
+    init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
+    chunk = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
+
+    like = lanes.real(jax.eval_shape(init, keys, hyper, data)) if lanes.padding == 0 else None
+    if like is None:
+        like = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((len(lanes.seeds), *x.shape[1:]), x.dtype),
+            jax.eval_shape(init, keys, hyper, data),
+        )
+    found = keeper.restore(method, like)
+    first = 0 if found is None else found[0] + 1
+    if first >= trainer.chunks:
+        return True
+    state = init(keys, hyper, data) if found is None else lanes.place(found[1])
+    kept = time.monotonic()
+    for number in range(first, trainer.chunks):
+        begin = time.monotonic()
+        state, rows = chunk(state, hyper, data)
+        columns = tidy(method, lanes, lanes.real(rows))
+        keeper.write_part(method, number, columns)
+        now = time.monotonic()
+        last, stopping = number + 1 == trainer.chunks, stop()
+        if last or stopping or now - kept >= checkpoint_seconds:
+            keeper.save(method, number, lanes.real(state))
+            kept = time.monotonic()
+        steps = int(columns["step"].max()) // (number + 1) * len(lanes.seeds)
+        report(Progress(method, number + 1, trainer.chunks, now - begin, steps, columns))
+        if stopping and not last:
+            return False
+    return True
+
+
+def tidy(method: str, lanes: Lanes, rows: Mapping[str, Any]) -> Columns:
+    """{column: [lanes, rows]} as one row per lane and time."""
+    arrays = {name: np.asarray(values) for name, values in rows.items()}
+    count, length = arrays["step"].shape
+    columns: Columns = {
+        "method": np.full(count * length, method),
+        "seed": np.repeat(np.asarray(lanes.seeds, np.int64), length),
+    }
+    columns |= {k: np.repeat(np.asarray(v), length) for k, v in lanes.hyper.items()}
+    return columns | {name: values.reshape(-1) for name, values in arrays.items()}

@@ -1,0 +1,108 @@
+"""Where metrics go beside the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+_LABELS = ("method", "seed", "step")
+
+
+class Sink(Protocol):
+    """Takes the rows of every chunk."""
+
+    def write(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Rows of one method, all seeds."""
+        ...
+
+    def close(self) -> None:
+        """No more rows."""
+        ...
+
+
+def open_sinks(names: list[str], folder: Path, study: Mapping[str, Any]) -> list[Sink]:
+    """The sinks by name; a missing package is an error that says what to install."""
+    known = {"tensorboard": _TensorBoard, "wandb": _Wandb}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"Unknown sinks {unknown}. Valid: {', '.join(known)}.")
+    return [known[name](folder, study) for name in names]
+
+
+def _series(columns: Mapping[str, np.ndarray]) -> Iterator[tuple[str, int, int, dict[str, float]]]:
+    """(method, seed, step, metrics) of every row."""
+    metrics = [name for name in columns if name not in _LABELS]
+    for i in range(len(columns["step"])):
+        values = {name: float(columns[name][i]) for name in metrics}
+        yield str(columns["method"][i]), int(columns["seed"][i]), int(columns["step"][i]), values
+
+
+class _TensorBoard:
+    """A run per method and seed under `tensorboard/`."""
+
+    def __init__(self, folder: Path, study: Mapping[str, Any]):
+        try:
+            import tensorboardX
+        except ImportError as error:
+            raise ImportError(
+                "--tensorboard needs tensorboardX: pip install 'continual-learning[tensorboard]'."
+            ) from error
+        self._make = tensorboardX.SummaryWriter
+        self._folder = folder / "tensorboard"
+        self._writers: dict[tuple[str, int], Any] = {}
+
+    def write(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Rows as scalars."""
+        for method, seed, step, metrics in _series(columns):
+            if (method, seed) not in self._writers:
+                # Steps from here on replace what an interrupted run may have written of them.
+                path = str(self._folder / method / f"seed_{seed}")
+                self._writers[method, seed] = self._make(path, purge_step=step)
+            for name, value in metrics.items():
+                self._writers[method, seed].add_scalar(name, value, step)
+        for writer in self._writers.values():
+            writer.flush()
+
+    def close(self) -> None:
+        """Closes the files."""
+        for writer in self._writers.values():
+            writer.close()
+
+
+class _Wandb:
+    """A run per method and seed, grouped by method; offline with WANDB_MODE=offline."""
+
+    def __init__(self, folder: Path, study: Mapping[str, Any]):
+        try:
+            import wandb
+        except ImportError as error:
+            raise ImportError(
+                "--wandb needs wandb: pip install 'continual-learning[wandb]'."
+            ) from error
+        self._wandb, self._folder, self._study = wandb, folder, study
+        self._runs: dict[tuple[str, int], Any] = {}
+
+    def write(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Rows as history."""
+        for method, seed, step, metrics in _series(columns):
+            if (method, seed) not in self._runs:
+                name = str(self._study.get("experiment", {}).get("name", "study"))
+                self._runs[method, seed] = self._wandb.init(
+                    project=f"continual-{name}",
+                    group=method,
+                    name=f"{method}-seed{seed}",
+                    id=f"{self._folder.resolve().name}-{method}-{seed}",
+                    resume="allow",
+                    dir=str(self._folder),
+                    config={"study": dict(self._study), "method": method, "seed": seed},
+                    reinit="create_new",
+                )
+            self._runs[method, seed].log(metrics, step=step)
+
+    def close(self) -> None:
+        """Ends the runs."""
+        for run in self._runs.values():
+            run.finish()

@@ -1,0 +1,52 @@
+"""Continual supervised learning: from its specification to its program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from continual_learning.agents.base import MakeOptimizer, Trainer
+from continual_learning.agents.classifier import ClassifierConfig, ClassifierData, classifier
+from continual_learning.envs.datasets import Dataset, load_dataset
+from continual_learning.envs.supervised import SupervisedStream
+from continual_learning.experiments.spec import SupervisedSpec
+from continual_learning.networks import MLP
+
+
+def data(experiment: SupervisedSpec) -> Dataset:
+    """The data set, in memory."""
+    folder = experiment.data_folder
+    return load_dataset(experiment.dataset, None if folder is None else Path(folder))
+
+
+def chunks(experiment: SupervisedSpec) -> int:
+    """One chunk a task."""
+    return experiment.tasks
+
+
+def trainer(experiment: SupervisedSpec, optimizer: MakeOptimizer, shared: Dataset) -> Trainer:
+    """A classifier on the stream of tasks."""
+    examples = len(shared.train_labels)
+    if experiment.examples_per_task is not None:
+        examples = min(examples, experiment.examples_per_task)
+    config = ClassifierConfig(
+        tasks=experiment.tasks,
+        steps_per_task=experiment.epochs * max(examples // experiment.batch_size, 1),
+        batch_size=experiment.batch_size,
+        rows_per_task=experiment.rows_per_task,
+        redraw_head=experiment.redraw_head,
+        diagnostics=experiment.diagnostics,
+    )
+    return classifier(
+        MLP(experiment.hidden, shared.classes, experiment.activation, experiment.init),
+        SupervisedStream(experiment.stream, shared.classes, experiment.classes_per_task),
+        ClassifierData(
+            np.asarray(shared.train_images),
+            np.asarray(shared.train_labels),
+            np.asarray(shared.test_images),
+            np.asarray(shared.test_labels),
+        ),
+        optimizer,
+        config,
+    )
