@@ -1,0 +1,1 @@
+"""Studies: an experiment × methods × seeds × hyper-parameters, run as one program."""
