@@ -1,0 +1,96 @@
+"""The metrics of studies as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from continual_learning.experiments import manifest
+from continual_learning.experiments.files import StoreError, need_studies_extra
+from continual_learning.experiments.parts import HYPER, Parts, in_order, read_part
+
+need_studies_extra("pyarrow", "pandas")
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
+    """One tidy table of the metrics of one or more studies, running and killed ones too.
+
+    Every complete part is shown, also those after the newest checkpoint, and none twice. Those
+    are written anew when the study is resumed.
+
+    Args:
+      folders: the folder of a study, or several.
+
+    Returns:
+      Columns `method`, `seed`, `step`, `task`, hyper-parameters (`hyper_…`), metrics; sorted by
+      method, hyper-parameters, seed, step, task. A column that a method lacks is NaN in its rows.
+      With several folders, the first column `study` is the folder as given.
+    """
+    import pyarrow as pa
+
+    single = isinstance(folders, str | Path)
+    paths = [folders] if isinstance(folders, str | Path) else list(folders)
+    if not paths:
+        raise ValueError("load needs at least one folder of a study.")
+    seen = [Path(path).resolve() for path in paths]
+    twice = sorted(
+        {str(path) for path, real in zip(paths, seen, strict=True) if seen.count(real) > 1}
+    )
+    if twice:
+        raise ValueError(f"A folder is given twice, so its rows would be too: {twice}.")
+    tables = {str(path): _study(Path(path)) for path in paths}
+    if single:
+        [table] = tables.values()
+    else:
+        named = [
+            table.add_column(0, "study", pa.array([path] * len(table), pa.string()))
+            for path, table in tables.items()
+        ]
+        try:
+            table = pa.concat_tables(named, promote_options="permissive")
+        except pa.ArrowException as error:
+            raise StoreError(
+                f"The studies cannot be put into one table ({error}): load them one by one."
+            ) from error
+    first = ["method"] if single else ["study", "method"]
+    columns = [name for name in table.column_names if name != "study"]
+    frame = table.select([*first, *in_order(columns)]).to_pandas()
+    hyper = [name for name in columns if name.startswith(HYPER)]
+    return frame.sort_values([*first, *hyper, "seed", "step", "task"], ignore_index=True)
+
+
+def _study(folder: Path) -> pa.Table:
+    """All rows of a study, method by method."""
+    import pyarrow as pa
+
+    manifest.read(folder)  # raises if this is no study, or one of a newer schema
+    parts = Parts(folder / "metrics")
+    try:
+        tables = [read_part(path) for path in _files(parts)]
+    except FileNotFoundError:  # the study was resumed in this very moment: look again
+        tables = [read_part(path) for path in _files(parts)]
+    if not tables:
+        raise StoreError(
+            f"{folder} has no metrics yet: the first part comes when the first chunk is done."
+        )
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _files(parts: Parts) -> list[Path]:
+    files = []
+    for method in parts.methods():
+        found = parts.of(method)
+        gaps = sorted(set(range(max(found, default=-1) + 1)) - found.keys())
+        if gaps:
+            missing = ", ".join(parts.path(method, chunk).name for chunk in gaps[:5])
+            raise StoreError(
+                f"{parts.folder / method} is not complete: {missing} missing. Copy the files "
+                "there, or read those that are left with pandas.read_parquet."
+            )
+        files += found.values()
+    return files

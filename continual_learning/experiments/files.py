@@ -1,0 +1,132 @@
+"""Files and folders that are either complete or not there, whatever happens to the process."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_ADVICE = {
+    errno.ENOSPC: "The disk is full: free some space, then resume.",
+    errno.EDQUOT: "The disk quota is used up: free some space, then resume.",
+    errno.EACCES: "Check the permissions of the folder, or copy the study to one you may write to.",
+    errno.EPERM: "Check the permissions of the folder, or copy the study to one you may write to.",
+    errno.EROFS: "The file system is read-only: copy the study to one you may write to.",
+}
+
+
+class StoreError(RuntimeError):
+    """Something is wrong with the folder of a study; says what, where, and what to do."""
+
+
+def need_studies_extra(*modules: str) -> None:
+    """Raises an ImportError if one of these modules is not installed; imports none of them."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"Studies need {', '.join(missing)}, not installed here: "
+            "pip install 'continual-learning[studies]'"
+        )
+
+
+@contextlib.contextmanager
+def explained(what: str, path: Path) -> Iterator[None]:
+    """Turns an OSError into a StoreError: "Cannot `what` `path`: reason. Advice."."""
+    try:
+        yield
+    except OSError as error:
+        advice = _ADVICE.get(error.errno or 0, "Resume when the cause is removed.")
+        raise StoreError(
+            f"Cannot {what} {path}: {error.strerror or error}. {advice} "
+            "What was saved before is intact."
+        ) from error
+
+
+def draft_of(path: Path) -> Path:
+    """Where `path` is written before it is renamed into place.
+
+    Hidden, and without the suffix of `path`, so that no reader of Parquet files takes it for one.
+    """
+    return path.with_name(f".{path.name}.tmp")
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or the list of names in a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and its parents, on the disk when this returns."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Writes or replaces a file; a reader sees the old one or the new one."""
+    draft = draft_of(path)
+    with explained("write", path):
+        make_folder(path.parent)
+        try:
+            with open(draft, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        except BaseException:
+            _discard(draft)
+            raise
+        sync(path.parent)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Gives a draft folder to fill with files; at the end it becomes `path`, which must be new."""
+    draft = draft_of(path)
+    with explained("write", path):
+        make_folder(path.parent)
+        _discard(draft)
+        draft.mkdir()
+        try:
+            yield draft
+            for file in draft.iterdir():
+                sync(file)
+            sync(draft)
+            os.rename(draft, path)
+        except BaseException:
+            _discard(draft)
+            raise
+        sync(path.parent)
+
+
+def remove_folder(path: Path) -> None:
+    """Removes a folder; it is gone at once, and never seen half empty."""
+    draft = draft_of(path)
+    with explained("remove", path):
+        _discard(draft)
+        os.rename(path, draft)
+        _discard(draft)
+
+
+def sweep(folder: Path) -> None:
+    """Removes the drafts that a killed process left in a folder."""
+    for draft in folder.glob(".*.tmp"):
+        _discard(draft)
+
+
+def _discard(draft: Path) -> None:
+    # A draft is no harm to anyone, so failing to remove it is no reason to stop.
+    with contextlib.suppress(OSError):
+        if draft.is_dir():
+            shutil.rmtree(draft, ignore_errors=True)
+        else:
+            draft.unlink(missing_ok=True)

@@ -1,0 +1,110 @@
+"""What a study is: `study.toml` and `environment.json`, and the version of the layout."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from continual_learning.experiments.files import StoreError, explained
+
+SCHEMA = 1
+STUDY = "study.toml"
+ENVIRONMENT = "environment.json"
+
+_ABSENT = "(absent)"
+
+
+def encode(study: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, bytes]:
+    """{file name: content}; the study last, because a folder with a study is a store."""
+    import tomli_w
+
+    facts = json.dumps(environment, indent=2) + "\n"
+    text = tomli_w.dumps({"schema": SCHEMA, "study": plain(study)})
+    return {ENVIRONMENT: facts.encode(), STUDY: text.encode()}
+
+
+def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The study and the environment of a folder; raises a StoreError if it is none of ours."""
+    path = folder / STUDY
+    if not path.is_file():
+        reason = f"it has no {STUDY}" if folder.is_dir() else "there is no such folder"
+        raise StoreError(
+            f"{folder} is not the folder of a study: {reason}. Name the folder that was given "
+            "as output when the study was started."
+        )
+    with explained("read", path):
+        data = path.read_bytes()
+    try:
+        content = tomllib.loads(data.decode())
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged ({error}): restore it from a copy.") from error
+    schema, study = content.get("schema"), content.get("study")
+    if not isinstance(schema, int) or not isinstance(study, dict):
+        raise StoreError(
+            f"{path} is not the file of a study: it needs a number `schema` and a table `study`."
+        )
+    if schema > SCHEMA:
+        raise StoreError(
+            f"{folder} has schema {schema}, written by a newer version of continual-learning; "
+            f"this one reads schemas up to {SCHEMA}. Upgrade continual-learning."
+        )
+    path = folder / ENVIRONMENT
+    with explained("read", path):
+        facts = path.read_bytes()
+    try:
+        environment = json.loads(facts)
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged ({error}): restore it from a copy.") from error
+    return study, environment
+
+
+def check_same(folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raises a StoreError that lists the fields in which two studies differ."""
+    here, there = _fields(stored), _fields(plain(asked))
+    lines = [
+        f"  {name}: {here.get(name, _ABSENT)!r} in the folder, {there.get(name, _ABSENT)!r} asked"
+        for name in here | there
+        if not _same(here.get(name, _ABSENT), there.get(name, _ABSENT))
+    ]
+    if lines:
+        raise StoreError(
+            f"{folder} holds another study:\n" + "\n".join(lines) + "\n"
+            "Resume it as it is, or choose another folder."
+        )
+
+
+def plain(value: Any, where: str = "study") -> Any:
+    """A copy in str, int, float, bool, list and dict; raises a TypeError naming anything else."""
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"{where}: the key {key!r} is not a string.")
+        return {str(key): plain(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    hint = " Leave out what has no value." if value is None else ""
+    raise TypeError(
+        f"{where} must be a str, int, float, bool, list or dict, got {value!r} "
+        f"({type(value).__name__}).{hint}"
+    )
+
+
+def _fields(value: Any, where: str = "") -> dict[str, Any]:
+    """{"dotted.path": value}; lists and empty tables are values."""
+    if not isinstance(value, Mapping) or not value:
+        return {where: value}
+    found = {}
+    for key, item in value.items():
+        found |= _fields(item, f"{where}.{key}" if where else key)
+    return found
+
+
+def _same(a: Any, b: Any) -> bool:
+    both_nan = a != a and b != b
+    return both_nan or (a == b and isinstance(a, bool) == isinstance(b, bool))
