@@ -1,0 +1,188 @@
+"""What all experiments have: methods, a budget, scales; frozen, typed, checked when made."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal, Self
+
+from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.fields import check_fields, field, fields_of
+
+Option = bool | int | float | str
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_trusted = contextvars.ContextVar("trusted", default=False)
+
+
+@contextlib.contextmanager
+def trusted() -> Iterator[None]:
+    """Makes specs without checking the options of their reset methods.
+
+    The check needs JAX. The presets do without it, so that they can be listed and shown at once;
+    the tests make it up for them.
+    """
+    token = _trusted.set(True)
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MethodSpec:
+    """A base optimizer, and the reset method around it."""
+
+    optimizer: Literal["adam", "adamw", "muon"] = field("adam", help="base optimizer")
+    learning_rate: float = field(1e-3, positive=True, help="of the base optimizer")
+    clip: float | None = field(
+        None, positive=True, help="global norm to which gradients are clipped before the optimizer"
+    )
+    reset: Literal["cpr", "cbp", "redo", "regrama", "shrink_perturb"] | None = field(
+        None, help="reset method"
+    )
+    options: Mapping[str, Option] = field(factory=dict, help="arguments of the reset method")
+
+    def __post_init__(self):
+        check_fields(self)
+        object.__setattr__(self, "options", _table("options", self.options))
+        if not _trusted.get():
+            self.check_options()
+
+    def check_options(self) -> None:
+        """Raises if the reset method does not take the options, or not these values."""
+        if self.reset is None:
+            if self.options:
+                raise StudyError(
+                    f"Options {', '.join(self.options)} without a reset method: set `reset`."
+                )
+            return
+        from continual_learning.experiments.methods import check_options
+
+        check_options(self.reset, self.options)
+
+    def override(self, **changes: Any) -> Self:
+        """With other values; names that are not fields are options, None takes an option away."""
+        own = {n: changes.pop(n) for n in fields_of(type(self)) if n in changes}
+        if changes and own.get("reset", self.reset) is None:
+            raise unknown("field", next(iter(changes)), fields_of(type(self)))
+        options = {**own.get("options", self.options), **changes}
+        own["options"] = {n: v for n, v in options.items() if v is not None}
+        return dataclasses.replace(self, **own)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExperimentSpec:
+    """What all experiments have.
+
+    `spec.at_scale("smoke")` is the same experiment with a smaller budget; "paper" is the spec as
+    it is. `spec.override(tasks=10, **{"cpr.max_reset": 0.02})` changes anything.
+    """
+
+    kind: ClassVar[str]
+
+    name: str = field(help="name of the experiment")
+    title: str = field(help="what it is, in a line")
+    tasks: int = field(budget=True, positive=True, help="number of tasks, one after the other")
+    seeds: int = field(5, budget=True, positive=True, help="number of seeds")
+    methods: Mapping[str, MethodSpec] = field(help="the methods, by name")
+    scales: Mapping[str, Mapping[str, Any]] = field(
+        factory=dict, help="smaller budgets: which fields get which values"
+    )
+
+    def __post_init__(self):
+        check_fields(self)
+        _check_name("name", self.name)
+        object.__setattr__(self, "methods", _table("methods", self.methods))
+        if not self.methods:
+            raise StudyError("methods must name at least one method.")
+        for name, method in self.methods.items():
+            _check_name("the name of a method", name)
+            if not isinstance(method, MethodSpec):
+                raise StudyError(f"methods.{name} must be a MethodSpec, got {method!r}.")
+        self._check()
+        scales = _table("scales", self.scales)
+        scales = {name: self._checked_scale(name, scales[name]) for name in scales}
+        object.__setattr__(self, "scales", scales)
+
+    def _check(self) -> None:
+        """Raises where fields do not go together."""
+
+    def _checked_scale(self, scale: str, values: Any) -> dict[str, Any]:
+        _check_name("the name of a scale", scale)
+        if scale == "paper":
+            raise StudyError("scales: 'paper' is the spec as it is, and takes no values.")
+        values, known = _table(f"scales.{scale}", values), fields_of(type(self))
+        budget = [name for name in known if known[name].budget]
+        for name, value in values.items():
+            if name in known and name not in budget:
+                raise StudyError(
+                    f"scales.{scale}: {name} is no part of the budget. "
+                    f"A scale may change: {', '.join(budget)}."
+                )
+            if name not in known:
+                raise unknown(f"field in scales.{scale}", name, budget)
+            if value is None:
+                raise StudyError(f"scales.{scale}: {name} needs a value; leave it out instead.")
+        with located(f"scales.{scale}"):
+            return {name: known[name].check(value) for name, value in values.items()}
+
+    def at_scale(self, scale: str) -> Self:
+        """With the budget of a scale: "paper", or one of `scales`."""
+        if scale != "paper" and scale not in self.scales:
+            raise unknown("scale", scale, ["paper", *self.scales])
+        return dataclasses.replace(self, **self.scales.get(scale, {}))
+
+    def override(self, **changes: Any) -> Self:
+        """With other values, by name: `tasks`, `cpr.max_reset` or `methods.cpr.max_reset`."""
+        methods: dict[str, dict[str, Any]] = {}
+        own: dict[str, Any] = {}
+        for name, value in changes.items():
+            if "." in name:
+                method, option = self.method_field(name)
+                methods.setdefault(method, {})[option] = value
+            elif name in fields_of(type(self)):
+                own[name] = value
+            else:
+                raise unknown(f"field of {self.name}", name, fields_of(type(self)))
+        if methods:
+            own["methods"] = new = dict(own.get("methods", self.methods))
+            for name, values in methods.items():
+                with located(f"methods.{name}"):
+                    new[name] = new[name].override(**values)
+        return dataclasses.replace(self, **own)
+
+    def method_field(self, path: str) -> tuple[str, str]:
+        """`cpr.max_reset` (or `methods.cpr.options.max_reset`) as ("cpr", "max_reset")."""
+        parts = path.split(".")
+        parts = parts[1:] if parts[0] == "methods" else parts
+        if len(parts) == 3 and parts[1] == "options":
+            del parts[1]
+        if len(parts) != 2:
+            raise StudyError(f"{path!r} is no field. Write METHOD.OPTION, such as cpr.max_reset.")
+        if parts[0] not in self.methods:
+            raise unknown("method", parts[0], self.methods)
+        return parts[0], parts[1]
+
+
+@contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """Puts the place into the message of an error."""
+    try:
+        yield
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from None
+
+
+def _table(name: str, value: Any) -> dict[str, Any]:
+    """A copy of a mapping with names as keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise StudyError(f"{name} must be a table of names and values, got {value!r}.")
+    return dict(value)
+
+
+def _check_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise StudyError(f"{what} must be letters, digits and underscores, got {name!r}.")

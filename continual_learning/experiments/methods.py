@@ -1,0 +1,132 @@
+"""From a `MethodSpec` to an Optax transformation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import optax
+
+from continual_learning.experiments.base import MethodSpec, Option
+from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.optim import (
+    CBP,
+    CPR,
+    NoReset,
+    ReDo,
+    ReGraMa,
+    ResetMethod,
+    ShrinkAndPerturb,
+    UnitGraph,
+    attach_reset_method,
+)
+
+RESETS: dict[str, type[ResetMethod]] = {
+    "cpr": CPR,
+    "cbp": CBP,
+    "redo": ReDo,
+    "regrama": ReGraMa,
+    "shrink_perturb": ShrinkAndPerturb,
+}
+_INITIALISERS = {
+    "he_uniform": jax.nn.initializers.he_uniform,
+    "he_normal": jax.nn.initializers.he_normal,
+    "lecun_uniform": jax.nn.initializers.lecun_uniform,
+    "lecun_normal": jax.nn.initializers.lecun_normal,
+    "glorot_uniform": jax.nn.initializers.glorot_uniform,
+}
+_OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
+    "adam": optax.adam,
+    "adamw": optax.adamw,
+    "muon": optax.contrib.muon,  # kernels of two axes; Adam for the rest
+}
+
+
+def initialiser(name: str) -> Callable[..., jax.Array]:
+    """`(key, shape, dtype) -> array`, by the name that specs use."""
+    if name not in _INITIALISERS:
+        raise unknown("initialiser", name, _INITIALISERS)
+    return _INITIALISERS[name]()
+
+
+def transformation(
+    method: MethodSpec,
+    units: UnitGraph | Callable[[Any], UnitGraph] | None,
+    *,
+    init: str,
+    key: Any = 0,
+    hyper: Mapping[str, Any] | None = None,
+) -> optax.GradientTransformationExtraArgs:
+    """The method as an optimizer: clip, base optimizer, and the reset method around both.
+
+    Scores come from the gradients as they came in, before the clip. Without a reset method it is
+    `NoReset()`, so that all methods have one kind of state and log.
+
+    Args:
+      method: what to make.
+      units: as for `attach_reset_method`.
+      init: name of the network's initialiser, from which fresh weights are drawn unless the
+        method's options say otherwise.
+      key: an integer or a JAX key.
+      hyper: numbers that take the place of the method's (`learning_rate`, `clip`, options); they
+        may be traced.
+    """
+    numbers = dict(hyper or {})
+    learning_rate = numbers.pop("learning_rate", method.learning_rate)
+    clip = numbers.pop("clip", method.clip)
+    inner = _OPTIMIZERS[method.optimizer](learning_rate)
+    if clip is not None:
+        inner = optax.chain(optax.clip_by_global_norm(clip), inner)
+    reset = reset_method(method.reset, {**method.options, **numbers}, init=init, key=key)
+    return attach_reset_method(tx=inner, reset_method=reset, units=units)
+
+
+def reset_method(
+    name: str | None, options: Mapping[str, Any], *, init: str, key: Any = 0
+) -> ResetMethod:
+    """The reset method of that name; `NoReset()` for None."""
+    options = dict(options)
+    init = options.pop("init", init)
+    draw: Any = init if init == "as_initialised" else initialiser(init)
+    cls = NoReset if name is None else RESETS[name]
+    valid = option_names(cls)
+    for option in options:
+        if option not in valid:
+            raise unknown(f"option of {name or 'a method without resets'}", option, valid)
+    return cls(**options, init=draw, key=key)
+
+
+def option_names(cls: type[ResetMethod]) -> list[str]:
+    """Names of a reset method's options."""
+    return [f.name for f in dataclasses.fields(cls) if f.name != "key"]
+
+
+def check_options(name: str, options: Mapping[str, Option]) -> None:
+    """Raises if the reset method of that name does not take the options, or not these values."""
+    cls = RESETS[name]
+    known = {f.name: f for f in dataclasses.fields(cls)}
+    for option, value in options.items():
+        if option not in option_names(cls):
+            raise unknown(f"option of {name}", option, option_names(cls))
+        wanted, words = _type(option, str(known[option].type))
+        if type(value) not in wanted or value != value:
+            raise StudyError(f"{option} of {name} must be {words}, got {value!r}.")
+    needed = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in options]
+    if needed:
+        raise StudyError(f"{name} needs the options {', '.join(needed)}.")
+    try:
+        reset_method(name, options, init="lecun_normal")
+    except (TypeError, ValueError) as error:
+        raise StudyError(str(error)) from None
+
+
+def _type(option: str, annotation: str) -> tuple[tuple[type, ...], str]:
+    if option == "init":
+        return (str,), "the name of an initialiser or 'as_initialised'"
+    if "bool" in annotation:
+        return (bool,), "true or false"
+    if "str" in annotation or "Literal" in annotation:
+        return (str,), "text"
+    return (int, float), "a number"
