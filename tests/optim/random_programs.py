@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 
-ACTIVATIONS = [jnp.sin, jax.nn.swish, jnp.arcsinh]  # none saturates
+ACTIVATIONS = [jnp.sin, jax.nn.leaky_relu, jnp.arcsinh]  # none saturates or dies
 BLOCKS = [lambda f: f, jax.jit, jax.checkpoint]
 
 
@@ -67,7 +67,7 @@ def programs(draw, statistics=True):
             draw(st.sampled_from([conv, conv, pool, norm, merge]))(draw, program, statistics)
         flatten(draw, program)
     for _ in range(draw(st.integers(1, 4))):
-        kinds = [dense, dense, norm, merge, merge, scan, reverse]
+        kinds = [dense, dense, norm, merge, merge, scan, reverse, strange]
         draw(st.sampled_from(kinds))(draw, program, statistics)
     program.head(-1)
     if draw(st.booleans()):
@@ -91,6 +91,8 @@ def dense(draw, program, _):
 
 
 def scan(draw, program, _):
+    if program.points[-1][0] > 8:
+        dense(draw, program, _)
     (width,) = program.points[-1]
     depth, reverse = draw(st.integers(1, 3)), draw(st.booleans())
     w, b = program.param(depth, width, width), program.param(depth, width)
@@ -174,6 +176,30 @@ def merge(draw, program, _):
             (*shape[:-1], width),
             lambda p, points: jnp.concatenate([points[-1], points[i]], -1),
         )
+
+
+def strange(draw, program, _):
+    """Something that cannot be followed: units before it are refused, others must stay right."""
+    if program.points[-1][0] > 8:
+        dense(draw, program, _)
+    (width,) = program.points[-1]
+    w, act = program.param(width, width), draw(st.sampled_from(ACTIVATIONS))
+    alike = [i for i, shape in enumerate(program.points) if shape == (width,)]
+    i, kind = draw(st.sampled_from(alike)), draw(st.integers(0, 6))
+
+    def layer(p, points):
+        x, y = points[-1], points[i]
+        return (
+            lambda: x * act(y @ p[w]),
+            lambda: jnp.sort(x @ p[w]) + y,
+            lambda: act(act(x @ p[w]) @ p[w]) + y,
+            lambda: jax.lax.scan(lambda h, _: (act(h @ p[w]), h), x, None, length=2)[1][1],
+            lambda: jnp.where((y @ p[w])[:, :1] > 0, x, y),
+            lambda: x @ (p[w] / (1 + p[w] ** 2)) + y,
+            lambda: x / (1.5 + act(y @ p[w])[:, ::-1] ** 2),
+        )[kind]()
+
+    program.step("strange", (width,), layer)
 
 
 def reverse(draw, program, _):

@@ -127,9 +127,14 @@ def linen(module, *shape):
 
 
 def randomised(params, seed=0):
-    """No parameter zero, none equal to another."""
+    """No parameter zero, none equal to another; wide layers as large as narrow ones."""
     rng = np.random.default_rng(seed)
-    return jax.tree.map(lambda w: rng.normal(size=w.shape).astype(w.dtype), params)
+
+    def draw(w):
+        wide = max(w.shape) if w.ndim > 1 else 1
+        return (rng.normal(size=w.shape) * 2 / np.sqrt(3 + wide)).astype(w.dtype)
+
+    return jax.tree.map(draw, params)
 
 
 def _where(links, unit, shapes):
@@ -150,13 +155,14 @@ def _changed(names, leaves, masks, by):
     ]
 
 
-def check_units(apply, graph, params, *inputs, units=2, statistics=False):
+def check_units(apply, graph, params, *inputs, units=2, statistics=False, matter=True):
     """Both properties of the first `units` units of every layer.
 
     1. Without its outgoing entries a unit reaches no output, whatever its incoming entries are.
     2. Its incoming entries at one producer change no other unit there.
 
-    With `statistics`, results of reductions are held fixed.
+    With `statistics`, results of reductions are held fixed. With `matter`, some unit of every layer
+    must change the output, so that neither property holds for want of numbers.
     """
     if not graph.layers:
         return
@@ -196,7 +202,7 @@ def check_units(apply, graph, params, *inputs, units=2, statistics=False):
         size = 1 + np.abs(out[0]).max()
         before, after = out[1 : 1 + half], out[1 + half : 1 + 2 * half]
         np.testing.assert_allclose(before / size, after / size, atol=1e-5)
-    outputs_of, matter = {}, set()
+    outputs_of, moves = {}, set()
     for i, (name, unit, at) in enumerate(cases, 1 + 2 * half):
         # No other contraction uses the entries; which outputs of this one do they change?
         assert [at] == [j for j, w in enumerate(kernels) if (w[i] != w[0]).any()]
@@ -204,8 +210,8 @@ def check_units(apply, graph, params, *inputs, units=2, statistics=False):
         difference = np.abs(made[at] - made[at][:1]).max(axis=rest, initial=0)[i].reshape(-1)
         (output,) = np.flatnonzero(difference > 1e-6 * np.abs(made[at][0]).max())
         assert outputs_of.setdefault((at, int(output)), (name, unit)) == (name, unit)
-        matter |= {name} if any((out[i] != out[0]).any() for out in outs) else set()
-    assert matter == set(graph.names), "some layers have no part in the output"
+        moves |= {name} if any((out[i] != out[0]).any() for out in outs) else set()
+    assert not matter or moves == set(graph.names), "some layers have no part in the output"
 
 
 class _Plan(NamedTuple):

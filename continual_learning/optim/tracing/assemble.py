@@ -148,6 +148,8 @@ class Assembly:
             if reason is not None:
                 reasons.setdefault(number, reason)
         for fact in self.seen.reads:
+            if self.seen.why_lost(fact.entries) is None:
+                continue
             gone = self.seen.lost(fact.entries) & (fact.labels >= 0)
             for label, at in zip(*np.unique(fact.labels[gone], return_index=True), strict=True):
                 entry = fact.entries[gone][at : at + 1]

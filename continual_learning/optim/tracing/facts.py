@@ -126,8 +126,10 @@ class Findings:
 
     def why_lost(self, entries: np.ndarray) -> str | None:
         """The reason for the first lost one among `entries`, None if there is none."""
+        if len(self._reasons) == 1:
+            return None
         numbers = self._lost[entries]
-        return self._reasons[numbers[numbers.argmax()]] if numbers.any() else None
+        return self._reasons[numbers[np.argmax(numbers > 0)]] if numbers.any() else None
 
     def produces(self, entries: np.ndarray) -> np.ndarray:
         """Which of `entries` are in a producer."""
@@ -144,13 +146,14 @@ class Findings:
         spatial: np.ndarray,
     ) -> int | None:
         """Starts new units; None unless every entry is there, once, and in no other contraction."""
-        if entries.size == 0 or (entries < 0).any() or self._produces[entries].any():
+        if entries.size == 0 or (low := int(entries.min())) < 0:
             return None
-        there = np.zeros(int(np.ptp(entries)) + 1, bool)
-        there[entries - entries.min()] = True
-        if there.sum() != entries.size:
+        there = np.zeros(int(entries.max()) - low + 1, bool)
+        there[entries - low] = True
+        before = self._produces[low : low + len(there)]
+        if int(there.sum()) != entries.size or (before & there).any():
             return None
-        self._produces[entries] = True
+        before |= there
         unit = copy * (int(output.max()) + 1) + output
         first, size = len(self._parent), int(unit.max()) + 1
         self._parent += range(first, first + size)
