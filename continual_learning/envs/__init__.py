@@ -2,5 +2,6 @@
 
 from continual_learning.envs.datasets import Dataset, load_dataset
 from continual_learning.envs.errors import DatasetError
+from continual_learning.envs.supervised import SupervisedStream, Task
 
-__all__ = ["Dataset", "DatasetError", "load_dataset"]
+__all__ = ["Dataset", "DatasetError", "SupervisedStream", "Task", "load_dataset"]
