@@ -1,0 +1,5 @@
+"""What can go wrong outside the program."""
+
+
+class DatasetError(Exception):
+    """A data set is missing, damaged or cannot be downloaded; the message says what to do."""

@@ -1,0 +1,194 @@
+"""Streams of classification tasks over one data set, as pure functions.
+
+The data set stays on the device as it is. A task is a few index arrays, drawn from (key, number of
+the task) alone, so that a whole stream is one program: under `scan` over tasks and `vmap` over
+seeds, with one compilation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+
+Kind = Literal["permuted", "split", "class_incremental"]
+
+
+class Task(NamedTuple):
+    """One task of a stream.
+
+    `pixels` int32 [features]: input i of this task is pixel `pixels[i]` of the image.
+    `order` int32 [examples]: the training examples in the order of their visits, those that do not
+    belong to the task at the end.
+    `count` int32 []: how many of `order` belong to the task; visits wrap around there.
+    `classes` bool [classes]: the classes of the task.
+    """
+
+    pixels: jax.Array
+    order: jax.Array
+    count: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
+    classes: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class SupervisedStream:
+    """An endless stream of classification tasks.
+
+    Labels are never renamed: class 7 is output 7 in every task.
+
+    Attributes:
+      kind: "permuted": all classes, the pixels in a new random order for each task.
+        "split": the classes of each task are drawn anew, independently of the tasks before.
+        "class_incremental": classes come in a random order, `classes_per_task` more in each task,
+        and those seen stay. After the task that has them all, it starts over with the first
+        classes of a fresh order.
+      classes: of the data set.
+      features: pixels of an image.
+      classes_per_task: for "split" and "class_incremental"; in the latter the last task before
+        starting over adds fewer if `classes` is no multiple.
+      first_identity: for "permuted": task 0 leaves the pixels where they are.
+    """
+
+    kind: Kind
+    classes: int
+    features: int
+    classes_per_task: int | None = None
+    first_identity: bool = False
+
+    def __post_init__(self):
+        if self.kind not in get_args(Kind):
+            raise ValueError(
+                f"SupervisedStream: kind must be one of {list(get_args(Kind))}, got {self.kind!r}."
+            )
+        for name in ("classes", "features"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"SupervisedStream: {name} must be at least 1, got {getattr(self, name)}."
+                )
+        if self.kind == "permuted":
+            if self.classes_per_task is not None:
+                raise ValueError(
+                    "SupervisedStream: a permuted stream has all classes in every task; leave "
+                    f"classes_per_task out, got {self.classes_per_task}."
+                )
+        elif self.classes_per_task is None or not 1 <= self.classes_per_task <= self.classes:
+            raise ValueError(
+                f"SupervisedStream: a {self.kind} stream needs classes_per_task from 1 to "
+                f"{self.classes}, got {self.classes_per_task}."
+            )
+        if self.first_identity and self.kind != "permuted":
+            raise ValueError(
+                "SupervisedStream: first_identity is for permuted streams; "
+                f"in a {self.kind} stream no task moves the pixels."
+            )
+
+    def task(self, key: jax.Array, t: jax.typing.ArrayLike, labels: jax.Array) -> Task:
+        """Task number `t`, from 0, of the stream with this key.
+
+        Args:
+          key: of the stream; another seed, another stream.
+          t: int32 [].
+          labels: int [examples] of the training set.
+        """
+        t = jnp.asarray(t, jnp.int32)
+        pixels_key, classes_key, order_key = jax.random.split(key, 3)
+        classes = self._classes(classes_key, t)
+        order = jax.random.permutation(jax.random.fold_in(order_key, t), len(labels))
+        included = classes[labels]
+        order = order[jnp.argsort(~included[order], stable=True)]
+        count = jnp.sum(included, dtype=jnp.int32)
+        return Task(self._pixels(pixels_key, t), order.astype(jnp.int32), count, classes)
+
+    def batch(
+        self,
+        task: Task,
+        images: jax.Array,
+        labels: jax.Array,
+        step: jax.typing.ArrayLike,
+        size: int,
+    ) -> tuple[jax.Array, jax.Array]:
+        """Batch number `step`, from 0, of a task.
+
+        Its examples are number step·size, …, step·size + size − 1 of the task, counted on into the
+        next epoch, which has the same order.
+
+        Args:
+          task: from `task`, with the same labels.
+          images: [examples, features] of the training set, float32 in [0, 1] or uint8.
+          labels: int [examples].
+          step: int32 [].
+          size: of the batch.
+
+        Returns:
+          Inputs float32 [size, features] in [0, 1] and labels int32 [size].
+        """
+        self._check(images, labels)
+        if labels.shape != task.order.shape:
+            raise ValueError(
+                f"SupervisedStream: the task was made for {len(task.order)} training examples, "
+                f"got {len(labels)}; give `batch` the set whose labels `task` was given."
+            )
+        # Unsigned, and the step reduced first: no overflow however long the task.
+        count = task.count.astype(jnp.uint32)
+        first = jnp.asarray(step, jnp.uint32) % count * jnp.uint32(size)
+        index = task.order[(first + jnp.arange(size, dtype=jnp.uint32)) % count]
+        return self._inputs(task, images[index]), labels[index].astype(jnp.int32)
+
+    def held_out(
+        self, task: Task, images: jax.Array, labels: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """The test set as this task sees it; a slice of the set may be given to save memory.
+
+        Args:
+          task: from `task`.
+          images: [n, features] of the test set, float32 in [0, 1] or uint8.
+          labels: int [n].
+
+        Returns:
+          Inputs float32 [n, features], labels int32 [n], and weights float32 [n]: 1, or 0 for
+          examples of classes that are not in the task.
+        """
+        self._check(images, labels)
+        weight = task.classes[labels].astype(jnp.float32)
+        return self._inputs(task, images), labels.astype(jnp.int32), weight
+
+    def _pixels(self, key: jax.Array, t: jax.Array) -> jax.Array:
+        identity = jnp.arange(self.features, dtype=jnp.int32)
+        if self.kind != "permuted":
+            return identity
+        pixels = jax.random.permutation(jax.random.fold_in(key, t), identity)
+        return jnp.where(t == 0, identity, pixels) if self.first_identity else pixels
+
+    def _classes(self, key: jax.Array, t: jax.Array) -> jax.Array:
+        if self.classes_per_task is None:
+            return jnp.ones(self.classes, bool)
+        if self.kind == "split":
+            order, tasks = t, 1
+        else:
+            tasks = -(-self.classes // self.classes_per_task)  # until all classes are there
+            order = t // tasks
+        present = self.classes_per_task * (t % tasks + 1)
+        place = jax.random.permutation(jax.random.fold_in(key, order), self.classes)
+        return place < present
+
+    def _inputs(self, task: Task, images: jax.Array) -> jax.Array:
+        if self.kind == "permuted":
+            images = images[:, task.pixels]
+        if images.dtype == jnp.uint8:
+            return images.astype(jnp.float32) / 255
+        return images.astype(jnp.float32)
+
+    def _check(self, images: jax.Array, labels: jax.Array) -> None:
+        # An index out of range would be clamped in silence.
+        if images.shape[1:] != (self.features,) or labels.shape != images.shape[:1]:
+            raise ValueError(
+                f"SupervisedStream: images must be [n, {self.features}] and labels [n], got "
+                f"{list(images.shape)} and {list(labels.shape)}."
+            )
+        if images.dtype != jnp.uint8 and not jnp.issubdtype(images.dtype, jnp.floating):
+            raise ValueError(
+                "SupervisedStream: images must be floats in [0, 1], or uint8 in 0 … 255, got "
+                f"{images.dtype}."
+            )
