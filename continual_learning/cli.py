@@ -1,0 +1,209 @@
+"""The command line: `continual list | show | run | resume | status | doctor`.
+
+JAX is imported by what needs it, so that help and lists come at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import continual_learning
+from continual_learning.experiments import extras, options, registry, spec
+from continual_learning.experiments.errors import StudyError, unknown
+
+FAILED = 2
+"""Exit code where the message says what to put right."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command; the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        args = _parse(words)
+        return args.command(args)
+    except Exception as error:
+        if not _expected(error):
+            raise
+        print(f"continual: {error}", file=sys.stderr)
+        return FAILED
+
+
+def _expected(error: Exception) -> bool:
+    """Whether the message is for the user: an error of a class of ours, a file, or an extra."""
+    ours = type(error).__module__.startswith("continual_learning.")
+    extra = isinstance(error, ImportError) and "pip install" in str(error)
+    return ours or extra or isinstance(error, OSError)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises where argparse would print its usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise StudyError(f"{message} (`{self.prog} --help` explains the options)")
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    parser = _Parser(
+        prog="continual", description="Continual learning without plasticity loss: studies."
+    )
+    parser.add_argument("--version", action="version", version=continual_learning.__version__)
+    commands: Any = parser.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, parser_class=_Parser
+    )
+
+    def command(name: str, function: Any, help: str, more: str = "") -> argparse.ArgumentParser:
+        each = commands.add_parser(
+            name, help=help, description=f"{help[0].upper()}{help[1:]}.{more}", allow_abbrev=False
+        )
+        each.set_defaults(command=function, parser=each)
+        return each
+
+    chosen = _experiment(words)
+    more = "" if chosen else " `EXPERIMENT --help` explains the fields of that experiment."
+
+    command("list", _list, "list the experiments")
+    show = command("show", _show, "print an experiment as TOML, to read or to change and run", more)
+    run = command("run", _run, "run a study: methods and seeds of an experiment", more)
+    for each in (show, run):
+        each.add_argument("experiment", metavar="EXPERIMENT", help="a name, or a TOML file")
+        each.add_argument(
+            "--seeds",
+            type=options.argument(options.seeds),
+            metavar="SEEDS",
+            help="how many (5: seeds 0 to 4), which (3,7) or a range (10:15) "
+            "(default: as many as the experiment has)",
+        )
+        options.add_scale(each, chosen)
+    known = f": {', '.join(chosen.methods)}" if chosen else ""
+    run.add_argument(
+        "--methods",
+        "--method",
+        metavar="NAMES",
+        help=f"comma-separated{known} (default: all of them)",
+    )
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="new folder of the run")
+    resume = command("resume", _resume, "go on with a study that was stopped")
+    status = command("status", _status, "say how far a study is")
+    for each in (resume, status):
+        each.add_argument("folder", type=Path, metavar="DIR", help="folder of the run")
+    for each in (run, resume):
+        _add_running(each)
+    command("doctor", _doctor, "say what is installed, and try one training step")
+
+    args, rest = parser.parse_known_args(words)
+    if rest:
+        _unrecognised(args.parser, rest)
+    return args
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--time-limit",
+        type=options.argument(options.seconds),
+        metavar="TIME",
+        help="stop after this time with everything saved and exit code 75: 90, 90s, 8m, 1.5h",
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard files too")
+    parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases too")
+    parser.add_argument(
+        "--deterministic", action="store_true", help="same numbers again on a GPU, more slowly"
+    )
+
+
+def _experiment(words: list[str]) -> spec.ExperimentSpec | None:
+    """The experiment that the words name, before its options are known."""
+    if words[:1] not in (["run"], ["show"]):
+        return None
+    rest = words[1:]
+    names = [word for word in rest if word in registry.names() or word.endswith(".toml")]
+    first = [word for word in rest[:1] if not word.startswith("-")]
+    return next((registry.get(name) for name in names + first), None)
+
+
+def _unrecognised(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:
+    wrong = words[0].partition("=")[0]
+    if wrong.startswith("--"):
+        flags = [flag for action in parser._actions for flag in action.option_strings]
+        raise unknown(f"option of `{parser.prog}`", wrong, [f for f in flags if len(f) > 2])
+    parser.error(f"unexpected {wrong!r}")
+
+
+def _resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
+    chosen = options.resolve(registry.get(args.experiment), args)
+    return chosen if args.seeds is None else chosen.override(seeds=len(args.seeds))
+
+
+def _list(args: argparse.Namespace) -> int:
+    rows = [("experiment", "seeds", "tasks", "title")]
+    for each in map(registry.get, registry.names()):
+        rows.append((each.name, str(each.seeds), str(each.tasks), each.title))
+    for name, seeds, tasks, title in rows:
+        print(f"{name:26}{seeds:>5}{tasks:>7}  {title}")
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    print(spec.dumps(_resolved(args)), end="")
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    chosen = _resolved(args)
+    methods = options.methods(chosen, args.methods)
+    seeds = list(range(chosen.seeds)) if args.seeds is None else args.seeds
+    return _launch(args).run(chosen, methods, seeds, args.out, **_running(args))
+
+
+def _resume(args: argparse.Namespace) -> int:
+    folder = _folder(args)
+    return _launch(args).resume(folder, **_running(args))
+
+
+def _status(args: argparse.Namespace) -> int:
+    folder = _folder(args)
+    print(_launch(args).status(folder))
+    return 0
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from continual_learning.experiments import doctor
+
+    return doctor.main()
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    if not args.folder.is_dir():
+        raise StudyError(
+            f"There is no folder {args.folder}. `continual run … --out DIR` makes one."
+        )
+    return args.folder
+
+
+def _sinks(args: argparse.Namespace) -> list[str]:
+    return [name for name in ("tensorboard", "wandb") if getattr(args, name, False)]
+
+
+def _running(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "time_limit": args.time_limit,
+        "quiet": args.quiet,
+        "sinks": _sinks(args),
+        "deterministic": args.deterministic,
+    }
+
+
+def _launch(args: argparse.Namespace) -> Any:
+    for extra in ("studies", *_sinks(args)):
+        extras.require(extra)
+    from continual_learning.experiments import launch  # pyright: ignore[reportAttributeAccessIssue]
+
+    return launch
+
+
+if __name__ == "__main__":
+    sys.exit(main())
