@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer
@@ -37,10 +38,10 @@ class ClassifierState(NamedTuple):
 class ClassifierData(NamedTuple):
     """Images [n, features] and labels int32 [n], to train on and held out."""
 
-    train_images: jax.Array
-    train_labels: jax.Array
-    test_images: jax.Array
-    test_labels: jax.Array
+    train_images: jax.Array | np.ndarray
+    train_labels: jax.Array | np.ndarray
+    test_images: jax.Array | np.ndarray
+    test_labels: jax.Array | np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,8 +116,7 @@ def classifier(
 
     def chunk(state: ClassifierState, hyper: Hyper, data: ClassifierData) -> Any:
         tx = optimizer(units, hyper)
-        key = jax.random.fold_in(jax.random.fold_in(state.key, STREAM), state.task)
-        task = stream.task(key, state.task, data.train_labels)
+        task = stream.task(jax.random.fold_in(state.key, STREAM), state.task, data.train_labels)
         params = state.params
         if config.redraw_head:
             key = jax.random.fold_in(jax.random.fold_in(state.key, HEAD), state.task)
@@ -147,7 +147,7 @@ def classifier(
 
         def evaluate(params: Any, task: Any, data: ClassifierData) -> dict[str, jax.Array]:
             x, y, weight = stream.held_out(task, data.test_images, data.test_labels)
-            logits = network.apply(params, x)
+            logits = jnp.asarray(network.apply(params, x))
             each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
 
             def mean(values: jax.Array) -> jax.Array:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from continual_learning.experiments import build, environment, sinks, spec
 from continual_learning.experiments.progress import display
@@ -107,7 +106,7 @@ def _go(store: Store, time_limit: float | None, quiet: bool, names: Sequence[str
 
                 def report(progress: Progress, headline: str = trainer.headline) -> None:
                     for outlet in outlets:
-                        outlet.write(progress.columns)
+                        outlet.write(progress.method, progress.columns)
                     shown.chunk(progress, headline)
 
                 store.log(f"{method}: begins")

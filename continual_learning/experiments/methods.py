@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
 import optax
 
 from continual_learning.experiments.base import MethodSpec, Option
 from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.networks import initialiser
 from continual_learning.optim import (
     CBP,
     CPR,
@@ -30,25 +30,11 @@ RESETS: dict[str, type[ResetMethod]] = {
     "regrama": ReGraMa,
     "shrink_perturb": ShrinkAndPerturb,
 }
-_INITIALISERS = {
-    "he_uniform": jax.nn.initializers.he_uniform,
-    "he_normal": jax.nn.initializers.he_normal,
-    "lecun_uniform": jax.nn.initializers.lecun_uniform,
-    "lecun_normal": jax.nn.initializers.lecun_normal,
-    "glorot_uniform": jax.nn.initializers.glorot_uniform,
-}
 _OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
     "adam": optax.adam,
     "adamw": optax.adamw,
     "muon": optax.contrib.muon,  # kernels of two axes; Adam for the rest
 }
-
-
-def initialiser(name: str) -> Callable[..., jax.Array]:
-    """`(key, shape, dtype) -> array`, by the name that specs use."""
-    if name not in _INITIALISERS:
-        raise unknown("initialiser", name, _INITIALISERS)
-    return _INITIALISERS[name]()
 
 
 def transformation(

@@ -75,7 +75,7 @@ class _Lines(_Nothing):
         self.write, self.every, self.said = write, every, float("-inf")
 
     def method(self, name: str, done: int, chunks: int) -> None:
-        self.write(f"{name}: {'begins' if done == 0 else f'goes on after {done} of {chunks} chunks'}")
+        self.write(f"{name}: begins" if done == 0 else f"{name}: goes on, {done} of {chunks} done")
 
     def chunk(self, progress: Progress, headline: str) -> None:
         now = time.monotonic()

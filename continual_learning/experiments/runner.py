@@ -129,12 +129,10 @@ def run_method(
     init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
     chunk = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
 
-    like = lanes.real(jax.eval_shape(init, keys, hyper, data)) if lanes.padding == 0 else None
-    if like is None:
-        like = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct((len(lanes.seeds), *x.shape[1:]), x.dtype),
-            jax.eval_shape(init, keys, hyper, data),
-        )
+    like = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((len(lanes.seeds), *x.shape[1:]), x.dtype),
+        jax.eval_shape(init, keys, hyper, data),
+    )
     found = keeper.restore(method, like)
     first = 0 if found is None else found[0] + 1
     if first >= trainer.chunks:
@@ -144,7 +142,7 @@ def run_method(
     for number in range(first, trainer.chunks):
         begin = time.monotonic()
         state, rows = chunk(state, hyper, data)
-        columns = tidy(method, lanes, lanes.real(rows))
+        columns = tidy(lanes, lanes.real(rows))
         keeper.write_part(method, number, columns)
         now = time.monotonic()
         last, stopping = number + 1 == trainer.chunks, stop()
@@ -158,13 +156,11 @@ def run_method(
     return True
 
 
-def tidy(method: str, lanes: Lanes, rows: Mapping[str, Any]) -> Columns:
+def tidy(lanes: Lanes, rows: Mapping[str, Any]) -> Columns:
     """{column: [lanes, rows]} as one row per lane and time."""
     arrays = {name: np.asarray(values) for name, values in rows.items()}
     count, length = arrays["step"].shape
-    columns: Columns = {
-        "method": np.full(count * length, method),
-        "seed": np.repeat(np.asarray(lanes.seeds, np.int64), length),
-    }
-    columns |= {k: np.repeat(np.asarray(v), length) for k, v in lanes.hyper.items()}
+    columns: Columns = {"seed": np.repeat(np.asarray(lanes.seeds, np.int64), length)}
+    columns |= {f"hyper_{k}": np.repeat(np.asarray(v), length) for k, v in lanes.hyper.items()}
+    assert count == len(lanes.seeds)
     return columns | {name: values.reshape(-1) for name, values in arrays.items()}

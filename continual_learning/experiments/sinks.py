@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-_LABELS = ("method", "seed", "step")
+_LABELS = ("seed", "step")
 
 
 class Sink(Protocol):
     """Takes the rows of every chunk."""
 
-    def write(self, columns: Mapping[str, np.ndarray]) -> None:
+    def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
         """Rows of one method, all seeds."""
         ...
 
@@ -32,12 +32,12 @@ def open_sinks(names: list[str], folder: Path, study: Mapping[str, Any]) -> list
     return [known[name](folder, study) for name in names]
 
 
-def _series(columns: Mapping[str, np.ndarray]) -> Iterator[tuple[str, int, int, dict[str, float]]]:
-    """(method, seed, step, metrics) of every row."""
+def _series(columns: Mapping[str, np.ndarray]) -> Iterator[tuple[int, int, dict[str, float]]]:
+    """(seed, step, metrics) of every row."""
     metrics = [name for name in columns if name not in _LABELS]
     for i in range(len(columns["step"])):
         values = {name: float(columns[name][i]) for name in metrics}
-        yield str(columns["method"][i]), int(columns["seed"][i]), int(columns["step"][i]), values
+        yield int(columns["seed"][i]), int(columns["step"][i]), values
 
 
 class _TensorBoard:
@@ -54,9 +54,9 @@ class _TensorBoard:
         self._folder = folder / "tensorboard"
         self._writers: dict[tuple[str, int], Any] = {}
 
-    def write(self, columns: Mapping[str, np.ndarray]) -> None:
+    def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
         """Rows as scalars."""
-        for method, seed, step, metrics in _series(columns):
+        for seed, step, metrics in _series(columns):
             if (method, seed) not in self._writers:
                 # Steps from here on replace what an interrupted run may have written of them.
                 path = str(self._folder / method / f"seed_{seed}")
@@ -85,9 +85,9 @@ class _Wandb:
         self._wandb, self._folder, self._study = wandb, folder, study
         self._runs: dict[tuple[str, int], Any] = {}
 
-    def write(self, columns: Mapping[str, np.ndarray]) -> None:
+    def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
         """Rows as history."""
-        for method, seed, step, metrics in _series(columns):
+        for seed, step, metrics in _series(columns):
             if (method, seed) not in self._runs:
                 name = str(self._study.get("experiment", {}).get("name", "study"))
                 self._runs[method, seed] = self._wandb.init(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from continual_learning.agents.base import MakeOptimizer, Trainer
+from continual_learning.agents.base import Hyper, Trainer
 from continual_learning.agents.classifier import ClassifierConfig, ClassifierData, classifier
 from continual_learning.envs.datasets import Dataset, load_dataset
 from continual_learning.envs.supervised import SupervisedStream
+from continual_learning.experiments import methods
 from continual_learning.experiments.spec import SupervisedSpec
 from continual_learning.networks import MLP
 
@@ -25,14 +27,16 @@ def chunks(experiment: SupervisedSpec) -> int:
     return experiment.tasks
 
 
-def trainer(experiment: SupervisedSpec, optimizer: MakeOptimizer, shared: Dataset) -> Trainer:
+def trainer(experiment: SupervisedSpec, method: str, shared: Dataset) -> Trainer:
     """A classifier on the stream of tasks."""
-    examples = len(shared.train_labels)
-    if experiment.examples_per_task is not None:
-        examples = min(examples, experiment.examples_per_task)
+
+    def optimizer(units: Any, hyper: Hyper) -> Any:
+        chosen = experiment.methods[method]
+        return methods.transformation(chosen, units, init=experiment.init, hyper=hyper)
+
     config = ClassifierConfig(
         tasks=experiment.tasks,
-        steps_per_task=experiment.epochs * max(examples // experiment.batch_size, 1),
+        steps_per_task=experiment.steps_per_task,
         batch_size=experiment.batch_size,
         rows_per_task=experiment.rows_per_task,
         redraw_head=experiment.redraw_head,
@@ -40,7 +44,12 @@ def trainer(experiment: SupervisedSpec, optimizer: MakeOptimizer, shared: Datase
     )
     return classifier(
         MLP(experiment.hidden, shared.classes, experiment.activation, experiment.init),
-        SupervisedStream(experiment.stream, shared.classes, experiment.classes_per_task),
+        SupervisedStream(
+            experiment.stream,
+            shared.classes,
+            shared.train_images.shape[1],
+            experiment.classes_per_task,
+        ),
         ClassifierData(
             np.asarray(shared.train_images),
             np.asarray(shared.train_labels),

@@ -36,16 +36,16 @@ class MLP(nn.Module):
       hidden: widths of the hidden layers.
       outputs: width of the output layer.
       activation: "relu", "swish", "tanh" or "gelu".
-      init: initialiser of all kernels, by name; biases start at 0.
+      kernel_init: initialiser of all kernels, by name; biases start at 0.
     """
 
     hidden: Sequence[int]
     outputs: int
     activation: str = "relu"
-    init: str = "lecun_normal"
+    kernel_init: str = "lecun_normal"
 
     def __post_init__(self):
-        initialiser(self.init)
+        initialiser(self.kernel_init)
         if self.activation not in ACTIVATIONS:
             raise ValueError(
                 f"Unknown activation {self.activation!r}. Valid: {', '.join(ACTIVATIONS)}."
@@ -55,7 +55,7 @@ class MLP(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """[…, features] -> […, outputs]."""
-        init = initialiser(self.init)
+        init = initialiser(self.kernel_init)
         for i, width in enumerate(self.hidden):
             x = nn.Dense(width, kernel_init=init, name=f"hidden_{i}")(x)
             x = ACTIVATIONS[self.activation](x)

@@ -1,0 +1,55 @@
+"""A training program whose every number is known, and a store in memory."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.agents.base import Trainer
+
+
+def counter(chunks=4, rows=2, traces=None):
+    """State: (key, sum). A chunk adds rows · (seed's draw) to the sum."""
+
+    def init(key, hyper, data):
+        return {"key": key, "sum": hyper.get("start", jnp.zeros(())) + 0.0, "done": jnp.int32(0)}
+
+    def chunk(state, hyper, data):
+        if traces is not None:
+            traces.append(1)
+        draws = jax.random.normal(jax.random.fold_in(state["key"], state["done"]), (rows,))
+        sums = state["sum"] + jnp.cumsum(draws * data)
+        out = {
+            "step": state["done"] * rows + jnp.arange(rows) + 1,
+            "task": jnp.full((rows,), state["done"]),
+            "value": sums,
+        }
+        return {"key": state["key"], "sum": sums[-1], "done": state["done"] + 1}, out
+
+    return Trainer(init, chunk, chunks, jnp.float32(2.0), "value")
+
+
+class Memory:
+    """What a store does, without a disk."""
+
+    def __init__(self):
+        self.parts, self.states = {}, {}
+
+    def write_part(self, method, chunk, columns):
+        self.parts[method, chunk] = {k: np.asarray(v) for k, v in columns.items()}
+
+    def save(self, method, chunk, state):
+        def plain(x):
+            typed = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+            return np.asarray(jax.random.key_data(x) if typed else x)
+
+        self.states[method] = chunk, jax.tree.map(plain, state)
+
+    def restore(self, method, like):
+        if method not in self.states:
+            return None
+        chunk, state = self.states[method]
+        return chunk, {**state, "key": jax.random.wrap_key_data(jnp.asarray(state["key"]))}
+
+    def column(self, method, name):
+        chunks = sorted(chunk for m, chunk in self.parts if m == method)
+        return np.concatenate([self.parts[method, chunk][name] for chunk in chunks])
