@@ -128,7 +128,7 @@ def classifier(
                 task, data.train_images, data.train_labels, number, config.batch_size
             )
             grads, (accuracy, features) = jax.grad(loss, has_aux=True)(params, x, y)
-            value = optax.global_norm(grads)
+            value = optax.tree.norm(grads)
             updates, opt = tx.update(grads, opt, params, features=features)
             return (optax.apply_updates(params, updates), opt), (accuracy, value)
 

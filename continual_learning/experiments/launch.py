@@ -33,6 +33,7 @@ def run(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> int:
     """Begins a study in the new folder `out`; the exit code."""
     _prepare(deterministic)
@@ -42,7 +43,7 @@ def run(
         "seeds": list(seeds),
     }
     with Store.create(out, study, environment.facts()) as store:
-        return _go(store, time_limit, quiet, sinks)
+        return _go(store, time_limit, quiet, sinks, checkpoint_seconds)
 
 
 def resume(
@@ -52,12 +53,13 @@ def resume(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> int:
     """Goes on with a study; the exit code."""
     _prepare(deterministic)
     with Store.open(path) as store:
         store.log(f"resumed: {environment.facts()}")
-        return _go(store, time_limit, quiet, sinks)
+        return _go(store, time_limit, quiet, sinks, checkpoint_seconds)
 
 
 def status(path: Path) -> str:
@@ -87,7 +89,13 @@ def _prepare(deterministic: bool) -> None:
         jax.config.update("jax_compilation_cache_dir", str(cache / "continual_learning" / "jax"))
 
 
-def _go(store: Store, time_limit: float | None, quiet: bool, names: Sequence[str]) -> int:
+def _go(
+    store: Store,
+    time_limit: float | None,
+    quiet: bool,
+    names: Sequence[str],
+    checkpoint_seconds: float,
+) -> int:
     experiment, methods, seeds = _study(store.study)
     began, store_path = time.monotonic(), Path(store.path)
     outlets = sinks.open_sinks(list(names), store_path, store.study)
@@ -117,7 +125,7 @@ def _go(store: Store, time_limit: float | None, quiet: bool, names: Sequence[str
                     store,
                     stop=stop,
                     report=report,
-                    checkpoint_seconds=CHECKPOINT_SECONDS,
+                    checkpoint_seconds=checkpoint_seconds,
                 )
                 store.log(f"{method}: {'finished' if finished else 'stopped'}")
                 if not finished or (stop() and method != methods[-1]):

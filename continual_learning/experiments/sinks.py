@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from continual_learning.experiments import extras
+
 _LABELS = ("seed", "step")
 
 
@@ -44,13 +46,7 @@ class _TensorBoard:
     """A run per method and seed under `tensorboard/`."""
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
-        try:
-            import tensorboardX
-        except ImportError as error:
-            raise ImportError(
-                "--tensorboard needs tensorboardX: pip install 'continual-learning[tensorboard]'."
-            ) from error
-        self._make = tensorboardX.SummaryWriter
+        self._make = extras.load("tensorboardX").SummaryWriter
         self._folder = folder / "tensorboard"
         self._writers: dict[tuple[str, int], Any] = {}
 
@@ -76,13 +72,7 @@ class _Wandb:
     """A run per method and seed, grouped by method; offline with WANDB_MODE=offline."""
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
-        try:
-            import wandb
-        except ImportError as error:
-            raise ImportError(
-                "--wandb needs wandb: pip install 'continual-learning[wandb]'."
-            ) from error
-        self._wandb, self._folder, self._study = wandb, folder, study
+        self._wandb, self._folder, self._study = extras.load("wandb"), folder, study
         self._runs: dict[tuple[str, int], Any] = {}
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:

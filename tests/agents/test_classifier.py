@@ -1,0 +1,112 @@
+"""The classifier: it learns, tasks change without a new program, the head is drawn anew."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from continual_learning.agents.classifier import ClassifierConfig, ClassifierData, classifier
+from continual_learning.envs.supervised import SupervisedStream
+from continual_learning.networks import MLP
+from continual_learning.optim import CPR, NoReset, attach_reset_method
+
+FEATURES, CLASSES = 6, 3
+
+
+def data(n=96, seed=0):
+    """Classes that a linear network can tell apart."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n, dtype=np.int32) % CLASSES
+    centres = np.array([[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]], np.float32)
+    images = np.clip(centres[labels] + rng.normal(size=(n, FEATURES)) * 0.1, 0, 1)
+    images = images.astype(np.float32)
+    return ClassifierData(*map(jnp.asarray, (images[:72], labels[:72], images[72:], labels[72:])))
+
+
+def trainer(method=None, traces=None, **options):
+    method = method or NoReset()
+    config = ClassifierConfig(
+        **{"tasks": 3, "steps_per_task": 36, "batch_size": 4, "rows_per_task": 2} | options
+    )
+
+    def optimizer(units, hyper):
+        if traces is not None:
+            traces.append(units)
+        rate = hyper.get("learning_rate", 1e-2)
+        return attach_reset_method(tx=optax.adam(rate), reset_method=method, units=units)
+
+    stream = SupervisedStream("permuted", CLASSES, FEATURES)
+    return classifier(MLP((16,), CLASSES), stream, data(), optimizer, config)
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Three tasks of two seeds: (rows, how often the program was traced)."""
+    traces = []
+    program = trainer(CPR(every=10, max_reset=0.1), traces)
+    keys = jax.vmap(jax.random.key)(jnp.arange(2))
+    state = jax.vmap(program.init, (0, None, None))(keys, {}, program.data)
+    chunk = jax.jit(jax.vmap(program.chunk, (0, None, None)))
+    traces.clear()
+    rows = []
+    for _ in range(3):
+        state, out = chunk(state, {}, program.data)
+        rows.append(out)
+    return rows, len(traces)
+
+
+def test_it_learns_every_task(run):
+    rows, _ = run
+    for out in rows:
+        assert (out["test_accuracy"][:, -1] > 0.9).all()
+        assert (out["online_accuracy"][:, 1] >= out["online_accuracy"][:, 0]).all()
+
+
+def test_rows(run):
+    rows, _ = run
+    assert rows[1]["step"].tolist() == [[54, 72]] * 2
+    assert rows[1]["task"].tolist() == [[1, 1]] * 2
+    assert rows[2]["units_reset"][0, -1] > rows[0]["units_reset"][0, -1] > 0
+    assert {"dormant_ratio", "linearised_ratio", "srank", "parameter_norm"} <= rows[0].keys()
+    assert all(np.isfinite(values).all() for values in rows[0].values())
+
+
+def test_one_program_for_all_tasks(run):
+    assert run[1] == 1
+
+
+def test_the_head_is_drawn_anew_and_only_the_head():
+    program = trainer(steps_per_task=2, rows_per_task=1)
+    kept = trainer(steps_per_task=2, rows_per_task=1, redraw_head=False)
+    hyper = {"learning_rate": jnp.float32(0.0)}
+    chunk = jax.jit(program.chunk)
+    state = program.init(jax.random.key(0), hyper, program.data)
+    after, _ = chunk(state, hyper, program.data)
+    before, new = (s.params["params"] for s in (state, after))
+    np.testing.assert_array_equal(before["hidden_0"]["kernel"], new["hidden_0"]["kernel"])
+    assert (before["output"]["kernel"] != new["output"]["kernel"]).any()
+    again, _ = chunk(after, hyper, program.data)
+    assert (again.params["params"]["output"]["kernel"] != new["output"]["kernel"]).any()
+    assert (after.optimizer.inner[0].mu["params"]["output"]["kernel"] != 0).any()
+    after, _ = jax.jit(kept.chunk)(state, hyper, kept.data)
+    jax.tree.map(np.testing.assert_array_equal, state.params, after.params)
+
+
+def test_without_diagnostics():
+    program = trainer(diagnostics=False, steps_per_task=2, rows_per_task=1)
+    state = jax.eval_shape(program.init, jax.random.key(0), {}, program.data)
+    _, rows = jax.eval_shape(program.chunk, state, {}, program.data)
+    assert "dormant_ratio" not in rows and "test_accuracy" in rows
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows_per_task": 5}, "rows_per_task must divide the 36 steps of a task, got 5"),
+        ({"tasks": 0}, "tasks must be at least 1, got 0"),
+    ],
+)
+def test_bad_sizes(options, message):
+    with pytest.raises(ValueError, match=message):
+        trainer(**options)

@@ -1,0 +1,160 @@
+"""Studies in a folder: run, killed, stopped, resumed, read; the same numbers each way."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from continual_learning.analysis import load
+from continual_learning.experiments import launch, registry
+from continual_learning.experiments.files import StoreError
+from continual_learning.experiments.store import Store
+
+ROOT = Path(__file__).parents[2]
+METHODS, SEEDS = ["adam", "cpr"], [0, 3]
+RUN = """
+import sys
+from pathlib import Path
+from continual_learning.experiments import launch
+from tests.experiments.test_launch import METHODS, SEEDS, experiment
+path = Path(sys.argv[1])
+if (path / "study.toml").exists():
+    code = launch.resume(path, quiet=True, checkpoint_seconds=0)
+else:
+    code = launch.run(experiment(), METHODS, SEEDS, path, quiet=True, checkpoint_seconds=0)
+sys.exit(code)
+"""
+
+
+def experiment(**fields):
+    """A study of seconds, whose CPR resets in every task."""
+    small = registry.get("permuted_digits").override(
+        tasks=6, examples_per_task=64, hidden=(8,), rows_per_task=2, **{"cpr.every": 3}
+    )
+    return small.override(**fields)
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """A study that nothing interrupted."""
+    path = tmp_path_factory.mktemp("whole") / "study"
+    assert launch.run(experiment(), METHODS, SEEDS, path, quiet=True) == 0
+    return path
+
+
+def same(path, whole):
+    """Metrics and states of two studies are equal, bit for bit."""
+    pd.testing.assert_frame_equal(load(path), load(whole), check_exact=True)
+    for method in METHODS:
+        (left, right) = (sorted((p / "checkpoints" / method).iterdir())[-1] for p in (path, whole))
+        assert left.name == right.name
+        files = sorted(f.name for f in left.iterdir())
+        assert files == sorted(f.name for f in right.iterdir()) and len(files) >= len(SEEDS)
+        for name in (n for n in files if n.endswith(".npz")):
+            with np.load(left / name) as a, np.load(right / name) as b:
+                assert a.files == b.files
+                for key in a.files:
+                    np.testing.assert_array_equal(a[key], b[key])
+
+
+def test_what_a_study_leaves(whole):
+    table = load(whole)
+    assert len(table) == 2 * 2 * 6 * 2  # methods, seeds, tasks, rows
+    assert table.columns[:4].tolist() == ["method", "seed", "step", "task"]
+    assert not table.duplicated(["method", "seed", "step"]).any()
+    assert (table[table.method == "cpr"].units_reset.max() > 0) and (
+        table[table.method == "adam"].units_reset == 0
+    ).all()
+    facts = Store.read(whole).environment
+    assert facts["backend"] == "cpu" and facts["packages"]["jax"]
+    assert "adam: finished" in (whole / "log.txt").read_text()
+    said = launch.status(whole)
+    assert "6 of 6 chunks  finished" in said and "2 seeds, 2 methods" in said
+    # Methods meet the same tasks from the same weights: until the first reset they are equal.
+    first = table[(table.task == 0) & (table.step == table.step.min())]
+    assert first.groupby("seed").online_accuracy.nunique().eq(1).all()
+
+
+def test_a_time_limit_ends_at_the_next_chunk_and_resuming_goes_on(whole, tmp_path):
+    path = tmp_path / "study"
+    code = launch.run(experiment(), METHODS, SEEDS, path, quiet=True, time_limit=0)
+    assert code == launch.REQUEUE
+    assert "1 of 6 chunks  to resume" in launch.status(path)
+    assert launch.resume(path, quiet=True, time_limit=0) == launch.REQUEUE
+    assert launch.resume(path, quiet=True) == 0
+    same(path, whole)
+    assert launch.resume(path, quiet=True) == 0  # nothing left to do
+    same(path, whole)
+
+
+def start(path):
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, str(path)],
+        cwd=ROOT,
+        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for(path, pattern, process):
+    """Until the study has a file like this, or has ended."""
+    while process.poll() is None and not list(path.glob(pattern)):
+        time.sleep(0.01)
+
+
+def check_killed(whole, path, kills, rng):
+    for _ in range(kills):
+        process = start(path)
+        wait_for(path, "metrics/*/part-*.parquet", process)
+        time.sleep(rng.random() * 1.5)
+        process.kill()
+        process.communicate()
+    process = start(path)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    same(path, whole)
+
+
+def test_killed_at_random_moments(whole, tmp_path):
+    check_killed(whole, tmp_path / "study", 2, random.Random(0))
+
+
+@pytest.mark.slow
+def test_killed_at_many_random_moments(whole, tmp_path):
+    for i in range(5):
+        check_killed(whole, tmp_path / f"study{i}", 4, random.Random(i + 1))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_at_the_next_chunk(whole, tmp_path, number):
+    path = tmp_path / "study"
+    process = start(path)
+    wait_for(path, "metrics/adam/part-*.parquet", process)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == launch.REQUEUE, output
+    assert launch.resume(path, quiet=True) == 0
+    same(path, whole)
+
+
+def test_a_folder_that_holds_a_study_is_not_run_over(whole):
+    with pytest.raises(StoreError, match="holds a study already"):
+        launch.run(experiment(), METHODS, SEEDS, whole, quiet=True)
+
+
+def test_lines_when_it_is_no_terminal(tmp_path, capsys):
+    spec = experiment(tasks=2)
+    assert launch.run(spec, ["adam"], [0], tmp_path / "study", sinks=["tensorboard"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "adam: begins"
+    assert lines[-1].startswith("adam: chunk 2/2, test_accuracy 0.") and "steps/s" in lines[-1]
+    assert list((tmp_path / "study" / "tensorboard" / "adam" / "seed_0").glob("events*"))

@@ -1,0 +1,33 @@
+"""The perceptron: its layers, and names that are not valid."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from continual_learning.networks import MLP, initialiser
+
+
+def test_layers_and_their_initialisation():
+    network = MLP((6, 5), 3, "relu", "he_uniform")
+    params = network.init(jax.random.key(0), jnp.ones((1, 4)))["params"]
+    assert {name: layer["kernel"].shape for name, layer in params.items()} == {
+        "hidden_0": (4, 6),
+        "hidden_1": (6, 5),
+        "output": (5, 3),
+    }
+    kernel = np.asarray(params["hidden_0"]["kernel"])
+    assert np.abs(kernel).max() <= np.sqrt(6 / 4) and np.abs(kernel).max() > 1
+    assert all((layer["bias"] == 0).all() for layer in params.values())
+    x = jnp.ones((2, 4))
+    h = jax.nn.relu(x @ params["hidden_0"]["kernel"])
+    h = jax.nn.relu(h @ params["hidden_1"]["kernel"])
+    expected = h @ params["output"]["kernel"]
+    np.testing.assert_allclose(network.apply({"params": params}, x), expected, rtol=1e-5)
+
+
+def test_names_that_are_not_valid():
+    with pytest.raises(ValueError, match=r"Unknown activation 'rleu'. Valid: relu, swish"):
+        MLP((4,), 2, "rleu")
+    with pytest.raises(ValueError, match=r"Unknown initialiser 'he'. Valid: he_uniform"):
+        initialiser("he")
