@@ -11,7 +11,7 @@ import pytest
 
 import continual_learning
 from continual_learning import cli, experiments
-from continual_learning.experiments import doctor, extras, options, registry, spec
+from continual_learning.experiments import extras, registry, spec
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import fields_of
 
@@ -130,57 +130,6 @@ def test_resume_and_status(launched, capsys, tmp_path):
     assert capsys.readouterr().out == f"all of {tmp_path} is done\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [("5", [0, 1, 2, 3, 4]), ("3,7", [3, 7]), ("10:13", [10, 11, 12]), ("0:2,7", [0, 1, 7])],
-)
-def test_seeds(text, found):
-    assert options.seeds(text) == found
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "a", "3,3", "5:5", "7:5", "", "1,", "1.5", "0:3,2"])
-def test_bad_seeds(text):
-    with pytest.raises(StudyError, match=r"a number \(5\), different seeds"):
-        options.seeds(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"), [("90", 90), ("90s", 90), ("8m", 480), ("1.5h", 5400), ("0.5m", 30)]
-)
-def test_time_limits(text, found):
-    assert options.seconds(text) == found
-
-
-@pytest.mark.parametrize("text", ["0", "0m", "-3", "3d", "m", "", "1e3", "nan"])
-def test_bad_time_limits(text):
-    with pytest.raises(StudyError, match=r"90, 90s, 8m or 1\.5h"):
-        options.seconds(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("cpr.max_reset=0.02", 0.02),
-        ("cpr.every = 7", 7),
-        ("cpr.reset_bias=true", True),
-        ("cpr.shape=exp", "exp"),
-        ("cpr.shape='exp'", "exp"),
-        ("cpr.sharpness=inf", float("inf")),
-        ("cpr.every=none", None),
-        ("cpr.clip=none", None),
-        ("cpr.learning_rate=1", 1.0),
-        ("hidden=3,4", (3, 4)),
-        ("diagnostics=false", False),
-        ("seeds=3", 3),
-    ],
-)
-def test_assignments(text, value):
-    name, found = options.assignment(registry.get("permuted_mnist"), text)
-    assert name == text.split("=")[0].strip()
-    assert found == value
-    assert type(found) is type(value)
-
-
 # Errors ------------------------------------------------------------------------------------------
 
 
@@ -253,22 +202,7 @@ def test_a_missing_extra_is_named(monkeypatch, capsys, launched):
     assert not launched
 
 
-def test_extras_are_those_of_the_project():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    parts = {
-        re.split(r"[>=<]", each)[0]
-        for extra, needed in project["optional-dependencies"].items()
-        if extra != "dev"
-        for each in needed
-        if not each.startswith("continual-learning")
-    }
-    assert parts == {name for each in extras.EXTRAS.values() for name in each}
-    for extra, known in extras.EXTRAS.items():
-        needed = project["optional-dependencies"][extra]
-        assert all(any(each.startswith(name) for each in needed) for name in known)
-
-
-# Help, version, doctor ---------------------------------------------------------------------------
+# Help and version ---------------------------------------------------------------------------
 
 
 def helped(capsys, *words: str) -> str:
@@ -301,26 +235,6 @@ def test_version(capsys):
         cli.main(["--version"])
     assert done.value.code == 0
     assert capsys.readouterr().out.strip() == continual_learning.__version__
-
-
-def test_doctor(capsys, monkeypatch):
-    monkeypatch.setattr(extras, "missing", lambda extra: ["wandb"] if extra == "wandb" else [])
-    assert cli.main(["doctor"]) == 0
-    out = capsys.readouterr().out
-    assert "missing: wandb. To install: pip install 'continual-learning[wandb]'" in out
-    assert re.search(r"jax +\d+\.\d+", out)
-    assert re.search(r"^device .*cpu", out, re.IGNORECASE | re.MULTILINE)
-    before, after = re.search(r"loss (\S+) → (\S+), fine", out).groups()  # pyright: ignore
-    assert float(after) < float(before)
-
-
-def test_doctor_says_when_the_step_fails(capsys, monkeypatch):
-    def step():
-        raise RuntimeError("no such device")
-
-    monkeypatch.setattr(doctor, "step", step)
-    assert cli.main(["doctor"]) == 1
-    assert "The training step failed. RuntimeError: no such device" in capsys.readouterr().out
 
 
 # The program itself ------------------------------------------------------------------------------
