@@ -63,11 +63,15 @@ def _parse(words: list[str]) -> argparse.Namespace:
         return each
 
     chosen = _experiment(words)
-    more = "" if chosen else " `EXPERIMENT --help` explains the fields of that experiment."
+
+    def fields(name: str) -> str:
+        return "" if chosen else f" `continual {name} EXPERIMENT --help` explains its fields too."
 
     command("list", _list, "list the experiments")
-    show = command("show", _show, "print an experiment as TOML, to read or to change and run", more)
-    run = command("run", _run, "run a study: methods and seeds of an experiment", more)
+    show = command(
+        "show", _show, "print an experiment as TOML, to read or to change and run", fields("show")
+    )
+    run = command("run", _run, "run a study: methods and seeds of an experiment", fields("run"))
     for each in (show, run):
         each.add_argument("experiment", metavar="EXPERIMENT", help="a name, or a TOML file")
         each.add_argument(

@@ -137,22 +137,20 @@ class ExperimentSpec:
 
     def override(self, **changes: Any) -> Self:
         """With other values, by name: `tasks`, `cpr.max_reset` or `methods.cpr.max_reset`."""
-        methods: dict[str, dict[str, Any]] = {}
-        own: dict[str, Any] = {}
-        for name, value in changes.items():
-            if "." in name:
-                method, option = self.method_field(name)
-                methods.setdefault(method, {})[option] = value
-            elif name in fields_of(type(self)):
-                own[name] = value
-            else:
+        own = {name: value for name, value in changes.items() if "." not in name}
+        for name in own:
+            if name not in fields_of(type(self)):
                 raise unknown(f"field of {self.name}", name, fields_of(type(self)))
-        if methods:
-            own["methods"] = new = dict(own.get("methods", self.methods))
-            for name, values in methods.items():
-                with located(f"methods.{name}"):
-                    new[name] = new[name].override(**values)
-        return dataclasses.replace(self, **own)
+        changed = dataclasses.replace(self, **own)
+        options: dict[str, dict[str, Any]] = {}
+        for name in (n for n in changes if n not in own):
+            method, option = changed.method_field(name)
+            options.setdefault(method, {})[option] = changes[name]
+        methods = dict(changed.methods)
+        for method, values in options.items():
+            with located(f"methods.{method}"):
+                methods[method] = methods[method].override(**values)
+        return dataclasses.replace(changed, methods=methods)
 
     def method_field(self, path: str) -> tuple[str, str]:
         """`cpr.max_reset` (or `methods.cpr.options.max_reset`) as ("cpr", "max_reset")."""

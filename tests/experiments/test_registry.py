@@ -1,0 +1,89 @@
+import dataclasses
+
+import pytest
+
+from continual_learning.experiments import registry, spec
+from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.spec import SupervisedSpec
+
+NAMES = ["permuted_mnist", "permuted_digits", "split_mnist", "class_incremental_mnist"]
+
+
+def get(name: str) -> SupervisedSpec:
+    each = registry.get(name)
+    assert isinstance(each, SupervisedSpec)
+    return each
+
+
+def test_names():
+    assert registry.names() == NAMES
+    assert [registry.get(name).name for name in NAMES] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_presets_are_valid_at_every_scale_and_round_trip(name):
+    each = get(name)
+    for method in each.methods.values():
+        method.check_options()
+    for scale in ("paper", "short", "smoke"):
+        scaled = each.at_scale(scale)
+        assert scaled.tasks >= 2
+        assert spec.loads(spec.dumps(scaled)) == scaled
+    assert each.at_scale("smoke").tasks * each.at_scale("smoke").steps_per_task <= 200
+
+
+def test_permuted_mnist_is_the_papers():
+    each = get("permuted_mnist")
+    assert (each.dataset, each.stream, each.tasks, each.epochs) == ("mnist", "permuted", 200, 1)
+    assert (each.batch_size, each.hidden, each.activation) == (8, (128, 128), "relu")
+    assert (each.init, each.redraw_head, each.seeds) == ("he_uniform", True, 5)
+    assert each.examples_per_task is None
+    assert each.steps_per_task == 7500
+
+
+def test_methods_of_permuted_mnist_are_the_papers():
+    methods = get("permuted_mnist").methods
+    assert list(methods) == [
+        "adam", "adamw", "muon", "cpr", "cbp", "redo", "regrama", "shrink_perturb"
+    ]  # fmt: skip
+    assert {m.learning_rate for m in methods.values()} == {1e-3}
+    assert {m.clip for m in methods.values()} == {0.5}
+    resets = {name: m.options for name, m in methods.items() if m.reset is not None}
+    assert all(methods[name].reset == name for name in resets)
+    assert all(methods[name].optimizer == "adam" for name in resets)
+    assert resets == {
+        "cpr": {"max_reset": 0.01, "every": 100},
+        "cbp": {"replacement_rate": 1e-5, "maturity": 100},
+        "redo": {"threshold": 0.5, "every": 1000},
+        "regrama": {"threshold": 0.25, "every": 1000},
+        "shrink_perturb": {"shrink": 1e-5, "perturb": 1e-5, "every": 1, "kernels_only": True},
+    }
+    for name in ("adam", "adamw", "muon"):
+        assert (methods[name].optimizer, methods[name].reset) == (name, None)
+
+
+def test_the_others_are_ours_and_differ_only_in_the_stream():
+    paper = get("permuted_mnist")
+    for name in NAMES[1:]:
+        each = get(name)
+        assert each.title.endswith("(ours)")
+        same = dataclasses.replace(paper, rows_per_task=each.rows_per_task)
+        for f in ("batch_size", "hidden", "activation", "init", "epochs", "methods", "seeds"):
+            assert getattr(each, f) == getattr(same, f)
+    assert get("permuted_digits").dataset == "digits"
+    assert get("split_mnist").stream == "split"
+    assert get("class_incremental_mnist").stream == "class_incremental"
+
+
+def test_a_file_instead_of_a_name(tmp_path):
+    changed = get("permuted_digits").override(name="mine", tasks=3)
+    spec.save(changed, tmp_path / "mine.toml")
+    assert registry.get(tmp_path / "mine.toml") == changed
+    assert registry.get(str(tmp_path / "mine.toml")) == changed
+
+
+def test_unknown_names():
+    with pytest.raises(StudyError, match=r"'permuted_mnst'. Did you mean 'permuted_mnist'.*\.toml"):
+        registry.get("permuted_mnst")
+    with pytest.raises(StudyError, match="Cannot read"):
+        registry.get("folder/permuted_mnist")
