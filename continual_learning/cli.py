@@ -204,7 +204,7 @@ def _running(args: argparse.Namespace) -> dict[str, Any]:
 def _launch(args: argparse.Namespace) -> Any:
     for extra in ("studies", *_sinks(args)):
         extras.require(extra)
-    from continual_learning.experiments import launch  # pyright: ignore[reportAttributeAccessIssue]
+    from continual_learning.experiments import launch
 
     return launch
 

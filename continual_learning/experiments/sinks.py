@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from continual_learning.experiments import extras
+from continual_learning.experiments.errors import StudyError
 
 _LABELS = ("seed", "step")
 
@@ -30,7 +31,7 @@ def open_sinks(names: list[str], folder: Path, study: Mapping[str, Any]) -> list
     known = {"tensorboard": _TensorBoard, "wandb": _Wandb}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"Unknown sinks {unknown}. Valid: {', '.join(known)}.")
+        raise StudyError(f"Unknown sinks {unknown}. Valid: {', '.join(known)}.")
     return [known[name](folder, study) for name in names]
 
 
