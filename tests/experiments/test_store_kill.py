@@ -20,7 +20,7 @@ PYTHON = [sys.executable, "-W", "ignore", "-m"]
 
 
 def run_and_kill(folder: Path, seconds: float) -> None:
-    """Lets the toy study run for a while, then kills it."""
+    """Lets the toy study complete a chunk and run for a while, then kills it."""
     command = [*PYTHON, "tests.experiments.toy_study", str(folder), "1000000"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -36,16 +36,15 @@ def kill_again_and_again(folder: Path, times: int) -> None:
     rng = random.Random(times)
     done = -1
     for _ in range(times):
-        run_and_kill(folder, rng.uniform(0.2, 0.7))
+        run_and_kill(folder, rng.uniform(0, 0.4))
         # What was killed is readable as it is: whole chunks, none twice.
         saved = Store.read(folder).progress().get("cpr", 0)
         shown = len(load(folder)) // (toy_study.LANES * toy_study.ROWS)
         assert saved <= shown <= saved + 1
         assert load(folder).equals(table_of({"cpr": shown}))
         now = check_consistent(folder)
-        assert now >= done
+        assert now > done
         done = now
-    assert done > 0
     with Store.open(folder) as store:
         train(store, "cpr", done + 3)
     assert check_consistent(folder) == done + 2

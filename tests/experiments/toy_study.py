@@ -74,5 +74,6 @@ def check_consistent(folder: Path, method: str = "cpr") -> int:
 
 if __name__ == "__main__":
     with Store.open(sys.argv[1], STUDY) as store:
+        train(store, "cpr", store.progress().get("cpr", 0) + 1)
         print("writing", flush=True)
         train(store, "cpr", int(sys.argv[2]))
