@@ -133,8 +133,9 @@ def _table(method: str, columns: Mapping[str, Any]) -> pa.Table:
     missing = [name for name in INDEX if name not in columns]
     if missing:
         raise ValueError(f"A part needs the columns {list(INDEX)}; {missing} are missing.")
-    if "method" in columns:
-        raise ValueError("The column 'method' is written by the store: leave it out.")
+    for name in ("method", "study"):
+        if name in columns:
+            raise ValueError(f"The column {name!r} is filled in by itself: leave it out.")
     arrays = {name: _array(name, column) for name, column in columns.items()}
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:

@@ -1,0 +1,138 @@
+"""A process that is killed: the state and the rows that it leaves fit together exactly."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from continual_learning.analysis import load
+from continual_learning.experiments.store import Store
+from tests.experiments import toy_study
+from tests.experiments.toy_study import ENVIRONMENT, STUDY, check_consistent, table_of, train
+
+ROOT = Path(__file__).parents[2]
+PYTHON = [sys.executable, "-W", "ignore", "-m"]
+
+
+def run_and_kill(folder: Path, seconds: float) -> None:
+    """Lets the toy study complete a chunk and run for a while, then kills it."""
+    command = [*PYTHON, "tests.experiments.toy_study", str(folder), "1000000"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == b"writing\n"
+            time.sleep(seconds)
+            assert process.poll() is None
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def kill_again_and_again(folder: Path, times: int) -> None:
+    rng = random.Random(times)
+    done = -1
+    for _ in range(times):
+        run_and_kill(folder, rng.uniform(0, 0.4))
+        # What was killed is readable as it is: whole chunks, none twice.
+        saved = Store.read(folder).progress().get("cpr", 0)
+        shown = len(load(folder)) // (toy_study.LANES * toy_study.ROWS)
+        assert saved <= shown <= saved + 1
+        assert load(folder).equals(table_of({"cpr": shown}))
+        now = check_consistent(folder)
+        assert now > done
+        done = now
+    with Store.open(folder) as store:
+        train(store, "cpr", done + 3)
+    assert check_consistent(folder) == done + 2
+
+
+def test_killed_at_random_moments(folder):
+    kill_again_and_again(folder, 3)
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_random_moments(folder):
+    kill_again_and_again(folder, 20)
+
+
+# Every event by which the store changes names on the disk. Python announces each before it happens.
+EVENTS = {"open", "os.mkdir", "os.remove", "os.rename", "os.rmdir"}
+
+
+def exit_at(number: int) -> None:
+    """Ends this process, as a kill would, before its event of this number."""
+    count = 0
+
+    def hook(event: str, args: tuple) -> None:
+        nonlocal count
+        if event not in EVENTS or (event == "open" and args[1] in ("r", "rb")):
+            return
+        count += 1
+        if count == number:
+            os._exit(9)
+
+    sys.addaudithook(hook)
+
+
+def in_child(number: int, action) -> bool:
+    """Runs `action` in a child that ends before its event `number`; whether it came so far."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            exit_at(number)
+            action()
+            status = 0
+        finally:
+            os._exit(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, 9), code
+    return code == 9
+
+
+def kill_everywhere(base: Path, action: str, stride: int) -> None:
+    """Kills the making or the running of a study before its events, each time in a new folder.
+
+    To be called in a process without threads, which a fork would not copy.
+    """
+
+    def create(folder: Path) -> None:
+        Store.create(folder, STUDY, ENVIRONMENT).close()
+
+    def run(folder: Path) -> None:
+        with Store.open(folder) as store:
+            train(store, "cpr", 4)
+
+    killed, number = True, 1 - stride
+    while killed:
+        number += stride
+        folder = base / f"{number:04d}"
+        if action == "create":
+            killed = in_child(number, lambda folder=folder: create(folder))
+        else:
+            in_child(0, lambda folder=folder: create(folder))
+            killed = in_child(number, lambda folder=folder: run(folder))
+
+
+@pytest.mark.parametrize(
+    ("action", "stride", "least"),
+    [("create", 1, 5), ("run", 9, 8), pytest.param("run", 1, 60, marks=pytest.mark.slow)],
+)
+def test_killed_before_every_event(tmp_path, action, stride, least):
+    code = f"kill_everywhere(Path({str(tmp_path)!r}), {action!r}, {stride})"
+    code = f"from tests.experiments.test_store_kill import *; {code}"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, check=True)
+    folders = sorted(tmp_path.iterdir())
+    assert len(folders) > least
+    for folder in folders:
+        if not (folder / "study.toml").exists():
+            Store.create(folder, STUDY, ENVIRONMENT).close()
+        assert Store.read(folder).study == STUDY
+        done = check_consistent(folder)
+        with Store.open(folder) as store:
+            train(store, "cpr", 4)
+        assert check_consistent(folder) == 3 >= done
