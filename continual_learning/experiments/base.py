@@ -40,8 +40,8 @@ class MethodSpec:
     clip: float | None = field(
         None, positive=True, help="global norm to which gradients are clipped before the optimizer"
     )
-    reset: Literal["cpr", "cbp", "redo", "regrama", "shrink_perturb"] | None = field(
-        None, help="reset method"
+    reset: str | None = field(
+        None, help="reset method: cpr, cbp, redo, regrama, shrink_perturb, or one of your own"
     )
     options: Mapping[str, Option] = field(factory=dict, help="arguments of the reset method")
 

@@ -84,6 +84,18 @@ def reset_method(
     return cls(**options, init=draw, key=key)
 
 
+def register_reset_method(name: str, cls: type[ResetMethod]) -> None:
+    """Makes a reset method of your own known to specs by a name.
+
+    A study that names it can be run, and resumed, by programs that have registered it.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, ResetMethod)):
+        raise TypeError(f"{name}: must be a subclass of ResetMethod, got {cls!r}.")
+    if RESETS.get(name, cls) is not cls:
+        raise StudyError(f"There is a reset method {name!r} already: {RESETS[name].__name__}.")
+    RESETS[name] = cls
+
+
 def option_names(cls: type[ResetMethod]) -> list[str]:
     """Names of a reset method's options."""
     return [f.name for f in dataclasses.fields(cls) if f.name != "key"]
@@ -91,6 +103,8 @@ def option_names(cls: type[ResetMethod]) -> list[str]:
 
 def check_options(name: str, options: Mapping[str, Option]) -> None:
     """Raises if the reset method of that name does not take the options, or not these values."""
+    if name not in RESETS:
+        raise unknown("reset method", name, RESETS)
     cls = RESETS[name]
     known = {f.name: f for f in dataclasses.fields(cls)}
     for option, value in options.items():

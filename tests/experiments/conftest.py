@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from continual_learning.experiments.store import Store
@@ -10,3 +12,15 @@ def folder(tmp_path):
     path = tmp_path / "study"
     Store.create(path, toy_study.STUDY, toy_study.ENVIRONMENT).close()
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """Compiled programs are not left in the user's cache."""
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["XDG_CACHE_HOME"]
+    else:
+        os.environ["XDG_CACHE_HOME"] = before

@@ -168,7 +168,7 @@ def test_bad_values(change, message):
         ({"learning_rate": 0}, "learning_rate must be a number above 0; got 0"),
         ({"learning_rate": float("inf")}, "got inf"),
         ({"clip": -1.0}, "a number above 0, or none"),
-        ({"reset": "crp"}, "Unknown reset 'crp'. Did you mean 'cpr'.*shrink_perturb"),
+        ({"reset": "crp"}, "Unknown reset method 'crp'. Did you mean 'cpr'.*shrink_perturb"),
         ({"options": {"every": 1}}, "without a reset method"),
         ({"reset": "redo"}, "redo needs the options threshold, every"),
         ({"reset": "cpr", "options": {"every": None}}, "must be a number, got None"),
