@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -54,8 +54,10 @@ class ClassifierConfig:
       batch_size: examples per minibatch.
       rows_per_task: how often metrics are written; divides `steps_per_task`.
       redraw_head: whether the output layer is drawn anew when a task begins; its moments stay.
+      measure: what accuracy is measured on at every row, "test" (held-out examples) or "train"
+        (those of the task itself, where nothing is to be generalised).
       diagnostics: whether dormant units, ranks and norms are measured at every row.
-      probe: how many held-out examples they are measured on.
+      probe: how many of these examples they are measured on.
     """
 
     tasks: int
@@ -63,6 +65,7 @@ class ClassifierConfig:
     batch_size: int
     rows_per_task: int = 1
     redraw_head: bool = True
+    measure: Literal["test", "train"] = "test"
     diagnostics: bool = True
     probe: int = 512
 
@@ -146,7 +149,10 @@ def classifier(
             return carry, metrics | evaluate(params, task, data)
 
         def evaluate(params: Any, task: Any, data: ClassifierData) -> dict[str, jax.Array]:
-            x, y, weight = stream.held_out(task, data.test_images, data.test_labels)
+            if config.measure == "test":
+                x, y, weight = stream.held_out(task, data.test_images, data.test_labels)
+            else:
+                x, y, weight = stream.examples_of(task, data.train_images)
             logits = jnp.asarray(network.apply(params, x))
             each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
 
@@ -154,8 +160,10 @@ def classifier(
                 return jnp.sum(values * weight) / jnp.sum(weight)
 
             metrics = {
-                "test_accuracy": mean((jnp.argmax(logits, -1) == y).astype(weight.dtype)),
-                "test_loss": mean(each),
+                f"{config.measure}_accuracy": mean(
+                    (jnp.argmax(logits, -1) == y).astype(each.dtype)
+                ),
+                f"{config.measure}_loss": mean(each),
             }
             if not config.diagnostics:
                 return metrics
@@ -168,7 +176,7 @@ def classifier(
         (params, opt), rows = jax.lax.scan(row, (params, state.optimizer), numbers)
         return ClassifierState(state.key, params, opt, state.task + 1), rows
 
-    return Trainer(init, chunk, config.tasks, data, headline="test_accuracy")
+    return Trainer(init, chunk, config.tasks, data, f"{config.measure}_accuracy")
 
 
 def _with_new_head(network: nn.Module, params: Any, key: jax.Array, shape: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 
-Kind = Literal["permuted", "split", "class_incremental"]
+Kind = Literal["permuted", "split", "class_incremental", "random_labels"]
 
 
 class Task(NamedTuple):
@@ -24,19 +24,21 @@ class Task(NamedTuple):
     belong to the task at the end.
     `count` int32 []: how many of `order` belong to the task; visits wrap around there.
     `classes` bool [classes]: the classes of the task.
+    `labels` int32 [examples]: the labels of the training examples in this task.
     """
 
     pixels: jax.Array
     order: jax.Array
     count: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
     classes: jax.Array
+    labels: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
 class SupervisedStream:
     """An endless stream of classification tasks.
 
-    Labels are never renamed: class 7 is output 7 in every task.
+    Labels are never renamed: class 7 is output 7 in every task, but for "random_labels".
 
     Attributes:
       kind: "permuted": all classes, the pixels in a new random order for each task.
@@ -44,11 +46,13 @@ class SupervisedStream:
         "class_incremental": classes come in a random order, `classes_per_task` more in each task,
         and those seen stay. After the task that has them all, it starts over with the first
         classes of a fresh order.
+        "random_labels": every example gets a random label, a new one in each task, to be memorised.
       classes: of the data set.
       features: pixels of an image.
       classes_per_task: for "split" and "class_incremental"; in the latter the last task before
         starting over adds fewer if `classes` is no multiple.
       first_identity: for "permuted": task 0 leaves the pixels where they are.
+      examples: how many training examples a task has at most, drawn anew; None for all.
     """
 
     kind: Kind
@@ -56,21 +60,22 @@ class SupervisedStream:
     features: int
     classes_per_task: int | None = None
     first_identity: bool = False
+    examples: int | None = None
 
     def __post_init__(self):
         if self.kind not in get_args(Kind):
             raise ValueError(
                 f"SupervisedStream: kind must be one of {list(get_args(Kind))}, got {self.kind!r}."
             )
-        for name in ("classes", "features"):
-            if getattr(self, name) < 1:
+        for name in ("classes", "features", "examples"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(
                     f"SupervisedStream: {name} must be at least 1, got {getattr(self, name)}."
                 )
-        if self.kind == "permuted":
+        if self.kind in ("permuted", "random_labels"):
             if self.classes_per_task is not None:
                 raise ValueError(
-                    "SupervisedStream: a permuted stream has all classes in every task; leave "
+                    f"SupervisedStream: a {self.kind} stream has all classes in every task; leave "
                     f"classes_per_task out, got {self.classes_per_task}."
                 )
         elif self.classes_per_task is None or not 1 <= self.classes_per_task <= self.classes:
@@ -93,13 +98,19 @@ class SupervisedStream:
           labels: int [examples] of the training set.
         """
         t = jnp.asarray(t, jnp.int32)
-        pixels_key, classes_key, order_key = jax.random.split(key, 3)
+        pixels_key, classes_key, order_key, labels_key = jax.random.split(key, 4)
         classes = self._classes(classes_key, t)
         order = jax.random.permutation(jax.random.fold_in(order_key, t), len(labels))
         included = classes[labels]
         order = order[jnp.argsort(~included[order], stable=True)]
         count = jnp.sum(included, dtype=jnp.int32)
-        return Task(self._pixels(pixels_key, t), order.astype(jnp.int32), count, classes)
+        if self.examples is not None:
+            count = jnp.minimum(count, self.examples)
+        labels = jnp.asarray(labels, jnp.int32)
+        if self.kind == "random_labels":
+            key = jax.random.fold_in(labels_key, t)
+            labels = jax.random.randint(key, labels.shape, 0, self.classes, jnp.int32)
+        return Task(self._pixels(pixels_key, t), order.astype(jnp.int32), count, classes, labels)
 
     def batch(
         self,
@@ -134,7 +145,22 @@ class SupervisedStream:
         count = task.count.astype(jnp.uint32)
         first = jnp.asarray(step, jnp.uint32) % count * jnp.uint32(size)
         index = task.order[(first + jnp.arange(size, dtype=jnp.uint32)) % count]
-        return self._inputs(task, images[index]), labels[index].astype(jnp.int32)
+        return self._inputs(task, images[index]), task.labels[index]
+
+    def examples_of(self, task: Task, images: jax.Array) -> tuple[jax.Array, ...]:
+        """The training examples of a task, in the order of their visits.
+
+        Args:
+          task: from `task`.
+          images: [n, features] of the training set.
+
+        Returns:
+          Inputs float32 [m, features], labels int32 [m], and weights float32 [m]: 1, or 0 for
+          examples that are not in the task. m is `examples`, or n.
+        """
+        index = task.order[: self.examples]
+        weight = (jnp.arange(len(index)) < task.count).astype(jnp.float32)
+        return self._inputs(task, images[index]), task.labels[index], weight
 
     def held_out(
         self, task: Task, images: jax.Array, labels: jax.Array

@@ -9,7 +9,13 @@ from continual_learning.experiments import spec
 from continual_learning.experiments.base import ExperimentSpec, trusted
 from continual_learning.experiments.errors import unknown
 
-_NAMES = ("permuted_mnist", "permuted_digits", "split_mnist", "class_incremental_mnist")
+_NAMES = (
+    "permuted_mnist",
+    "permuted_digits",
+    "split_mnist",
+    "class_incremental_mnist",
+    "random_labels",
+)
 
 
 def names() -> list[str]:

@@ -35,10 +35,10 @@ class SupervisedSpec(ExperimentSpec):
     kind: ClassVar[str] = "supervised"
 
     dataset: Literal["mnist", "digits"] = field("mnist", help="where the images come from")
-    stream: Literal["permuted", "split", "class_incremental"] = field(
+    stream: Literal["permuted", "split", "class_incremental", "random_labels"] = field(
         "permuted",
-        help="what a task is: a new permutation of the pixels, a few of the classes, or a few "
-        "classes more than before",
+        help="what a task is: a new permutation of the pixels, a few of the classes, a few "
+        "classes more than before, or new random labels to memorise",
     )
     classes_per_task: int | None = field(
         None, positive=True, help="classes of a task (split), or new ones (class_incremental)"
@@ -85,9 +85,12 @@ class SupervisedSpec(ExperimentSpec):
                 f"rows_per_task must divide the {steps} updates of a task, as {fits} does; "
                 f"got {rows}."
             )
-        if self.stream == "permuted" and self.classes_per_task is not None:
-            raise StudyError("classes_per_task: a permuted stream has all classes; leave it out.")
-        if self.stream != "permuted" and self.classes_per_task not in range(1, 11):
+        whole = self.stream in ("permuted", "random_labels")
+        if whole and self.classes_per_task is not None:
+            raise StudyError(
+                f"classes_per_task: a {self.stream} stream has all classes; leave it out."
+            )
+        if not whole and self.classes_per_task not in range(1, 11):
             raise StudyError(
                 f"classes_per_task must be from 1 to 10 in a {self.stream} stream, "
                 f"got {self.classes_per_task}."

@@ -40,6 +40,7 @@ def trainer(experiment: SupervisedSpec, method: str, shared: Dataset) -> Trainer
         batch_size=experiment.batch_size,
         rows_per_task=experiment.rows_per_task,
         redraw_head=experiment.redraw_head,
+        measure="train" if experiment.stream == "random_labels" else "test",
         diagnostics=experiment.diagnostics,
     )
     return classifier(
@@ -49,6 +50,7 @@ def trainer(experiment: SupervisedSpec, method: str, shared: Dataset) -> Trainer
             shared.classes,
             shared.train_images.shape[1],
             experiment.classes_per_task,
+            examples=experiment.examples_per_task,
         ),
         ClassifierData(
             np.asarray(shared.train_images),

@@ -24,7 +24,7 @@ def data(n=96, seed=0):
     return ClassifierData(*map(jnp.asarray, (images[:72], labels[:72], images[72:], labels[72:])))
 
 
-def trainer(method=None, traces=None, **options):
+def trainer(method=None, traces=None, stream=None, **options):
     method = method or NoReset()
     config = ClassifierConfig(
         **{"tasks": 3, "steps_per_task": 36, "batch_size": 4, "rows_per_task": 2} | options
@@ -36,7 +36,7 @@ def trainer(method=None, traces=None, **options):
         rate = hyper.get("learning_rate", 1e-2)
         return attach_reset_method(tx=optax.adam(rate), reset_method=method, units=units)
 
-    stream = SupervisedStream("permuted", CLASSES, FEATURES)
+    stream = stream or SupervisedStream("permuted", CLASSES, FEATURES)
     return classifier(MLP((16,), CLASSES), stream, data(), optimizer, config)
 
 
@@ -98,6 +98,15 @@ def test_without_diagnostics():
     state = jax.eval_shape(program.init, jax.random.key(0), {}, program.data)
     _, rows = jax.eval_shape(program.chunk, state, {}, program.data)
     assert "dormant_ratio" not in rows and "test_accuracy" in rows
+
+
+def test_accuracy_on_the_examples_of_the_task():
+    stream = SupervisedStream("random_labels", CLASSES, FEATURES, examples=8)
+    program = trainer(stream=stream, measure="train", steps_per_task=300, rows_per_task=1)
+    state = program.init(jax.random.key(0), {}, program.data)
+    _, rows = jax.jit(program.chunk)(state, {}, program.data)
+    assert program.headline == "train_accuracy" and "test_accuracy" not in rows
+    assert rows["train_accuracy"][0] == 1.0  # eight random labels are soon known by heart
 
 
 @pytest.mark.parametrize(

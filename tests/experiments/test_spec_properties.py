@@ -65,7 +65,9 @@ def specs(draw) -> SupervisedSpec:
         scales=draw(st.dictionaries(names.filter(lambda n: n != "paper"), budget, max_size=3)),
         dataset=dataset,
         stream=stream,
-        classes_per_task=None if stream == "permuted" else draw(st.integers(1, 10)),
+        classes_per_task=None
+        if stream in ("permuted", "random_labels")
+        else draw(st.integers(1, 10)),
         epochs=draw(counts),
         examples_per_task=draw(st.none() | st.integers(64, 10**6)),
         batch_size=draw(st.integers(1, 64)),
