@@ -57,7 +57,8 @@ def fails(capsys, *words: str) -> str:
 def test_list(capsys):
     assert cli.main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
-    assert [line.split()[:3] for line in lines] == [[name, "5", "200"] for name in registry.names()]
+    tasks = {name: str(registry.get(name).tasks) for name in registry.names()}
+    assert [line.split()[:3] for line in lines] == [[name, "5", n] for name, n in tasks.items()]
     assert "as in the paper" in lines[0]
 
 
@@ -219,7 +220,7 @@ def test_help_explains_every_field(capsys):
             assert "--" + each.name.replace("_", "-") in text
             assert each.help in text
     assert "(default: 200; smoke: 2; short: 20)" in text
-    assert "permuted, split, class_incremental (default: permuted)" in text
+    assert "permuted, split, class_incremental, random_labels (default: permuted)" in text
     assert "--no-redraw-head" in text
     assert "(default: 128,128)" in text
     assert "adam, adamw, muon, cpr" in text
