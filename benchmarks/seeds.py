@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from continual_learning.experiments import build, registry
@@ -53,8 +52,7 @@ def main() -> None:
     experiment = registry.get(args.experiment)
     if args.data_folder is not None:
         experiment = experiment.override(data_folder=args.data_folder)
-    shared = jax.tree.map(jnp.asarray, build.data(experiment))
-    trainer = build.trainer(experiment, args.method, shared)
+    trainer = build.trainer(experiment, args.method, build.data(experiment))
     device = jax.devices()[0].device_kind
     print(f"{device}, jax {jax.__version__}, {args.experiment}, {args.method}")
     print(f"{'seeds':>6} {'updates/s':>12} {'gain':>7}  rounds")
