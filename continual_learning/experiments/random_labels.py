@@ -3,10 +3,11 @@
 Not in the paper: a stream on which Adam loses plasticity within minutes on a CPU. Tasks are equally
 hard, and nothing is to be generalised, so that accuracy is measured on the task's own examples.
 
-The methods' values are the best of a small search, 60 tasks and 3 seeds each: CPR's ρ 0.01, 0.03
-and 0.1 (every 100), CBP's rate 1e-4 and 1e-3, ReDo's τ 0.25 (every 1000) and 0.1 (every 100),
-ReGraMa's τ 0.25 (every 1000), 0.1 and 0.25 (every 100), Shrink & Perturb's (shrink, perturb)
-(1e-4, 1e-4), (1e-4, 1e-3) and (1e-3, 1e-3). What they cost at first is part of the result.
+The methods' values are the best of a small search, 60 tasks and 3 seeds each (0 to 2, or 10 to 12):
+CPR's ρ 0.01, 0.03 and 0.1 (every 100; with `reset_bias` as well for the last two), CBP's rate 1e-4
+and 1e-3, ReDo's τ 0.25 (every 1000) and 0.1 (every 100), ReGraMa's τ 0.25 (every 1000), 0.1 and
+0.25 (every 100), Shrink & Perturb's (shrink, perturb) (1e-4, 1e-4), (1e-4, 1e-3) and (1e-3, 1e-3).
+What they cost at first is part of the result.
 """
 
 from continual_learning.experiments.spec import MethodSpec, SupervisedSpec
