@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from continual_learning.experiments import build, environment, sinks, spec
+from continual_learning.experiments import build, environment, extras, sinks, spec
 from continual_learning.experiments.progress import display
 from continual_learning.experiments.runner import Lanes, Progress, run_method
 from continual_learning.experiments.store import Store
@@ -37,13 +37,17 @@ def run(
 ) -> int:
     """Begins a study in the new folder `out`; the exit code."""
     _prepare(deterministic)
+    # What is missing shows before there is a folder, which could not be used again.
+    for name in sinks:
+        extras.require(name)
+    data = build.data(experiment)
     study = {
         "experiment": spec.to_dict(experiment),
         "methods": list(methods),
         "seeds": list(seeds),
     }
     with Store.create(out, study, environment.facts()) as store:
-        return _go(store, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
 
 
 def resume(
@@ -59,7 +63,8 @@ def resume(
     _prepare(deterministic)
     with Store.open(path) as store:
         store.log(f"resumed: {environment.facts()}")
-        return _go(store, time_limit, quiet, sinks, checkpoint_seconds)
+        data = build.data(_study(store.study)[0])
+        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
 
 
 def status(path: Path) -> str:
@@ -91,6 +96,7 @@ def _prepare(deterministic: bool) -> None:
 
 def _go(
     store: Store,
+    data: Any,
     time_limit: float | None,
     quiet: bool,
     names: Sequence[str],
@@ -107,7 +113,6 @@ def _go(
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return late or bool(stopped())
 
-            data = build.data(experiment)
             for method in methods:
                 trainer = build.trainer(experiment, method, data)
                 shown.method(method, store.progress().get(method, 0), trainer.chunks)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from continual_learning.analysis import load
+from continual_learning.envs.errors import DatasetError
 from continual_learning.experiments import launch, registry
 from continual_learning.experiments.files import StoreError
 from continual_learning.experiments.store import Store
@@ -158,3 +159,10 @@ def test_lines_when_it_is_no_terminal(tmp_path, capsys):
     assert lines[0] == "adam: begins"
     assert lines[-1].startswith("adam: chunk 2/2, test_accuracy 0.") and "steps/s" in lines[-1]
     assert list((tmp_path / "study" / "tensorboard" / "adam" / "seed_0").glob("events*"))
+
+
+def test_what_is_missing_leaves_no_folder(tmp_path):
+    mnist = registry.get("permuted_mnist").override(data_folder=str(tmp_path / "nowhere"))
+    with pytest.raises(DatasetError, match="nowhere"):
+        launch.run(mnist, ["adam"], [0], tmp_path / "study", quiet=True)
+    assert not (tmp_path / "study").exists()

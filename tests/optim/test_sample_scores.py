@@ -130,3 +130,19 @@ def test_a_kernel_that_is_used_twice_is_an_error():
     graph = trace_units(apply, params, x)
     with pytest.raises(ValueError, match="a kernel of layer 'a' is used more than once"):
         graph.per_sample_scores(lambda p, x: jnp.mean(apply(p, x) - apply(p, x + 1)))(params, x)
+
+
+def test_a_kernel_within_a_derivative_of_ones_own_is_an_error():
+    @jax.custom_vjp
+    def layer(w, x):
+        return jnp.tanh(x @ w)
+
+    layer.defvjp(lambda w, x: (layer(w, x), (w, x)), lambda saved, g: (saved[0], saved[1]))
+    params, x = arrays(a=(3, 4), c=(4, 2)), jnp.ones((5, 3))
+
+    def apply(p, x):
+        return layer(p["a"], x) @ p["c"]
+
+    graph = trace_units(apply, params, x)
+    with pytest.raises(ValueError, match="layer 'a' is used inside 'custom_vjp_call"):
+        graph.per_sample_scores(lambda p, x: jnp.mean(apply(p, x)))(params, x)

@@ -26,7 +26,7 @@ class Slot(NamedTuple):
 Taken = dict[Slot, jax.Array]
 
 # Run as they are, so that their own rules stay; what is taken out of them is computed beside them.
-_OWN_RULES = frozenset(
+OWN_RULES = frozenset(
     ["custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call"]
 )
 _REMAT = frozenset(["remat", "remat2", "checkpoint"])
@@ -140,7 +140,7 @@ def _enter(
             *ins
         )
     outs, taken = inside(*ins)
-    if name in _OWN_RULES:
+    if name in OWN_RULES:
         if added:
             raise ValueError(f"Nothing can be added inside {name!r}: it has rules of its own.")
         outs = _bind(jaxpr, eqn, ins)

@@ -81,6 +81,8 @@ def _plan(graph: UnitGraph, program: Program) -> _Plan:
     after, before = [], []
     for layer in graph.layers:
         chosen = _chosen(history, layer.size, labels[layer.name])
+        if sum(map(len, chosen.values())) < layer.size:
+            raise ValueError(f"with_features: no weight reads all units of layer {layer.name!r}.")
         after.append(
             [_part(program, history, n, labels[layer.name], units) for n, units in chosen.items()]
         )
@@ -127,7 +129,10 @@ def _part(
     places = [np.flatnonzero(owner == unit) for unit in units]
     places = [at[np.argsort(position[at], kind="stable")] for at in places]
     if len({len(at) for at in places}) > 1:
-        raise ValueError(f"Units of {slot} have different numbers of positions.")
+        name = program.equation(slot).primitive.name
+        raise ValueError(
+            f"with_features: units {units} come out of {name!r} at different numbers of places."
+        )
     return _Part(slot, batch, None, np.stack(places, axis=-1), np.array(units))
 
 

@@ -14,6 +14,7 @@ from continual_learning.optim.tracing.elementwise import SUMS
 from continual_learning.optim.tracing.evaluate import Slot
 from continual_learning.optim.tracing.facts import Record
 from continual_learning.optim.tracing.labels import (
+    CONTRACTIONS,
     ELEMENTWISE,
     REDUCTIONS,
     WINDOWS,
@@ -22,8 +23,6 @@ from continual_learning.optim.tracing.labels import (
     Entries,
     Value,
 )
-
-CONTRACTIONS = frozenset(["dot_general", "conv_general_dilated"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ from continual_learning.optim.tracing.elementwise import elementwise, reduction
 from continual_learning.optim.tracing.facts import TIED, Findings, Record
 from continual_learning.optim.tracing.labels import (
     CALLS,
+    CONTRACTIONS,
     ELEMENTWISE,
     MOVES,
     REDUCTIONS,
@@ -26,7 +27,6 @@ from continual_learning.optim.tracing.labels import (
     moved,
 )
 
-CONTRACTIONS = frozenset(["dot_general", "conv_general_dilated"])
 FOLLOWED = ELEMENTWISE | REDUCTIONS | WINDOWS | MOVES.keys()
 
 

@@ -260,6 +260,7 @@ REDUCTIONS = frozenset(
 WINDOWS = frozenset(
     ["reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"]
 )
+CONTRACTIONS = frozenset(["dot_general", "conv_general_dilated"])
 CALLS = frozenset(
     [
         "jit",

@@ -48,13 +48,18 @@ class Program:
 
     def equation(self, slot: Slot) -> Any:
         """The equation of a slot."""
-        jaxpr, (*way, last) = self.jaxpr, slot.address
-        for number in way[::2]:
-            eqn = jaxpr.eqns[number]
-            found = program_within(eqn.params, len(eqn.invars))
-            assert found is not None  # the interpreter has been there
-            jaxpr, _ = found
-        return jaxpr.eqns[last]
+        return self.way(slot)[-1]
+
+    def way(self, slot: Slot) -> list[Any]:
+        """The equation of a slot, after those that it lies within."""
+        jaxpr, found = self.jaxpr, []
+        for number in slot.address[::2]:
+            if found:
+                within = program_within(found[-1].params, len(found[-1].invars))
+                assert within is not None  # the interpreter has been there
+                jaxpr, _ = within
+            found.append(jaxpr.eqns[number])
+        return found
 
     def shape(self, slot: Slot) -> tuple[int, ...]:
         """The shape of the array in a slot."""

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.optim.tracing.evaluate import Slot
+from continual_learning.optim.tracing.evaluate import OWN_RULES, Slot
 from continual_learning.optim.tracing.facts import TIED
 from continual_learning.optim.tracing.history import History
 from continual_learning.optim.tracing.labels import Activation, Entries
@@ -86,12 +86,18 @@ def _plan(graph: UnitGraph, program: Program) -> dict[str, list[_Use]]:
                 side = next(i for i, v in enumerate(record.ins) if isinstance(v, Entries))
                 kernel, x = (Slot(record.address, "in", i) for i in (side, 1 - side))
                 slot = Slot(record.address, "out", 0)
-                _check(name, seen, record.ins[side])
+                _check(name, seen, record.ins[side], program.way(slot))
                 plan[name].append(_Use(slot, kernel, x, program.equation(slot), index[own]))
     return plan
 
 
-def _check(name: str, seen: Any, kernel: Any) -> None:
+def _check(name: str, seen: Any, kernel: Any, way: list[Any]) -> None:
+    own = [eqn.primitive.name for eqn in way if eqn.primitive.name in OWN_RULES]
+    if own:
+        raise ValueError(
+            f"per_sample_scores: a kernel of layer {name!r} is used inside {own[0]!r}, which has a "
+            "derivative of its own."
+        )
     if seen.why_lost(kernel.numbers.reshape(-1)) == TIED:
         raise ValueError(
             f"per_sample_scores: a kernel of layer {name!r} is used more than once in the loss, "
