@@ -7,12 +7,16 @@ resets included. "+schedule" is a training loop that knows when resets are due a
 `update(…, reset=False)` and, every so many steps, `reset=True`.
 
     python benchmarks/overhead.py --seeds 1 16 --steps 3000 --json overhead.json
+
+A measurement that takes hours goes in slices: with --time-limit it ends early, and called again
+with the same file it adds to what is there, with counters where they would be.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import time
 from functools import partial
@@ -35,6 +39,7 @@ from continual_learning.optim import (
 
 OBSERVATION, WIDTH, DEPTH = 27, 256, 5
 MINIBATCHES = 4  # in rotation, so that no batch stays in a cache
+WARM_STEPS, WARM_BATCH = 1000, 64  # not measured; afterwards CBP's units are mature
 
 METHODS = {  # (method, histogram)
     "no_reset": (NoReset(), False),
@@ -107,8 +112,23 @@ def chunk_runner(tx, steps: int, every: int | None = None):
     return jax.jit(jax.vmap(init)), jax.jit(jax.vmap(one), donate_argnums=0)
 
 
-def measure(seeds: int, steps: int, chunk: int, batch: int, only: list[str]) -> dict[str, dict]:
-    """Seconds per step and ratio to the inner optimizer, by method."""
+def measure(
+    seeds: int, steps: int, chunk: int, batch: int, only: list[str], seconds: dict, until: float
+) -> dict[str, float | None]:
+    """Times chunks of all variants in turn, until there are enough or it is late.
+
+    Args:
+      seeds: how many, side by side.
+      steps: in all.
+      chunk: steps per measurement.
+      batch: samples per step.
+      only: the variants.
+      seconds: {variant: seconds of each chunk}; chunks are added.
+      until: by `time.monotonic`.
+
+    Returns:
+      How many resets each variant has made.
+    """
     inner = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-3))
     variants = {"inner": (inner, None)}
     for name in only:
@@ -118,27 +138,41 @@ def measure(seeds: int, steps: int, chunk: int, batch: int, only: list[str]) -> 
     keys = jax.random.split(jax.random.key(0), seeds)
     x = jax.random.normal(jax.random.key(1), (seeds, MINIBATCHES, batch, OBSERVATION))
     y = jnp.sin(x.sum(-1, keepdims=True))
+    small = x[:, :, :WARM_BATCH], y[:, :, :WARM_BATCH]
 
-    carries, runs, seconds = {}, {}, {name: [] for name in variants}
+    carries, runs = {}, {}
     for name, (tx, every) in variants.items():
-        init, runs[name] = chunk_runner(tx, chunk, every)
-        carries[name] = jax.block_until_ready(runs[name](init(keys), (x, y)))  # warm, mature
-    for r in range(steps // chunk):
-        order = list(variants) if r % 2 == 0 else list(variants)[::-1]
+        done = len(seconds.setdefault(name, [])) * chunk
+        init, warm = chunk_runner(tx, WARM_STEPS + done)
+        carries[name] = warm(init(keys), small)
+        _, run = chunk_runner(tx, chunk, every)
+        runs[name] = run.lower(carries[name], (x, y)).compile()
+    jax.block_until_ready(carries)
+    for number in range(len(seconds["inner"]), steps // chunk):
+        order = list(variants) if number % 2 == 0 else list(variants)[::-1]
         for name in order:
             start = time.perf_counter()
             carries[name] = jax.block_until_ready(runs[name](carries[name], (x, y)))
             seconds[name].append(time.perf_counter() - start)
+        if time.monotonic() >= until:
+            break
+    return {
+        name: None if name == "inner" else float(state.log.resets.mean())
+        for name, (_, state) in carries.items()
+    }
 
-    base = sum(seconds["inner"])
+
+def table(seconds: dict, resets: dict, chunk: int) -> dict[str, dict]:
+    """Milliseconds per step and ratio to the inner optimizer, by variant."""
     rows = {}
-    for name, (_, state) in carries.items():
-        rounds = np.array(seconds[name]) / np.array(seconds["inner"])
+    for name, times in seconds.items():
+        rounds = np.array(times) / np.array(seconds["inner"])
         rows[name] = {
-            "ms_per_step": 1e3 * sum(seconds[name]) / (len(seconds[name]) * chunk),
-            "ratio": sum(seconds[name]) / base,
+            "ms_per_step": 1e3 * sum(times) / (len(times) * chunk),
+            "ratio": sum(times) / sum(seconds["inner"]),
             "ratio_of_rounds": [float(rounds.min()), float(rounds.max())],
-            "resets": None if name == "inner" else float(state.log.resets.mean()),
+            "resets": resets[name],
+            "seconds": times,
         }
     return rows
 
@@ -152,7 +186,9 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=6144)
     parser.add_argument("--methods", nargs="+", default=VARIANTS, choices=VARIANTS)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--time-limit", type=float, default=float("inf"), help="in seconds")
     args = parser.parse_args()
+    until = time.monotonic() + args.time_limit
     device = jax.devices()[0]
     report = {
         "device": device.device_kind,
@@ -161,14 +197,25 @@ def main() -> None:
         "optax": optax.__version__,
         "python": platform.python_version(),
         "batch": args.batch,
-        "steps": args.steps,
+        "cores": len(os.sched_getaffinity(0)),
+        "chunk": args.chunk,
         "results": {},
     }
-    print(f"{device.device_kind}, jax {jax.__version__}, batch {args.batch}, {args.steps} steps")
+    if args.json and args.json.exists():
+        before = json.loads(args.json.read_text())
+        if before | {"results": {}} != report:
+            parser.error(f"{args.json} holds measurements of something else: {before | report}")
+        report = before
+    print(f"{device.device_kind}, jax {jax.__version__}, batch {args.batch}")
     for seeds in args.seeds:
-        rows = measure(seeds, args.steps, args.chunk, args.batch, args.methods)
-        report["results"][seeds] = rows
-        print(f"\n{seeds} seed(s)\n{'variant':20} {'ms/step':>9} {'ratio':>7}  rounds")
+        known = report["results"].get(str(seeds), {})
+        seconds = {name: list(row["seconds"]) for name, row in known.items()}
+        resets = measure(seeds, args.steps, args.chunk, args.batch, args.methods, seconds, until)
+        rows = report["results"][str(seeds)] = table(seconds, resets, args.chunk)
+        done = len(seconds["inner"]) * args.chunk
+        print(
+            f"\n{seeds} seed(s), {done} steps\n{'variant':20} {'ms/step':>9} {'ratio':>7}  rounds"
+        )
         for name, row in rows.items():
             low, high = row["ratio_of_rounds"]
             print(f"{name:20} {row['ms_per_step']:9.3f} {row['ratio']:7.3f}  {low:.3f}-{high:.3f}")
