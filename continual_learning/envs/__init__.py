@@ -1,7 +1,35 @@
 """Task streams: what is learned, and how it changes."""
 
+from continual_learning.envs.base import Environment, Transition
 from continual_learning.envs.datasets import Dataset, load_dataset
+from continual_learning.envs.episodes import Episodes, EpisodesState, Live, Timestep
 from continual_learning.envs.errors import DatasetError
+from continual_learning.envs.streams import (
+    Integers,
+    LogUniform,
+    TaskStream,
+    Uniform,
+    Values,
+    parse_draw,
+)
 from continual_learning.envs.supervised import SupervisedStream, Task
 
-__all__ = ["Dataset", "DatasetError", "SupervisedStream", "Task", "load_dataset"]
+__all__ = [
+    "Dataset",
+    "DatasetError",
+    "Environment",
+    "Episodes",
+    "EpisodesState",
+    "Integers",
+    "Live",
+    "LogUniform",
+    "SupervisedStream",
+    "Task",
+    "TaskStream",
+    "Timestep",
+    "Transition",
+    "Uniform",
+    "Values",
+    "load_dataset",
+    "parse_draw",
+]

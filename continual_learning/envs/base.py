@@ -1,0 +1,79 @@
+"""What an environment is: pure functions of one environment, which callers vmap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+Task = Mapping[str, jax.Array]
+"""What differs between tasks, by name: {"friction": float32 []}."""
+
+
+class Transition(NamedTuple):
+    """What a step led to.
+
+    Attributes:
+      observation: float32 [observation_size], of the state reached, before any restart.
+      reward: float32 [].
+      terminated: bool []. The state reached has no future; a time limit is not the
+        environment's affair.
+      metrics: {name: float32 []}, what else to report, such as {"diverged": 0 or 1}; always
+        the same names.
+    """
+
+    observation: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+    metrics: dict[str, jax.Array]
+
+
+class Environment(Protocol):
+    """An environment whose tasks differ only by traced numbers, so that nothing recompiles.
+
+    The state is a pytree of arrays that holds what the next step reads and nothing else: it is
+    carried through scans and written to checkpoints.
+
+    Attributes:
+      observation_size: entries of an observation.
+      action_size: entries of an action.
+      parameters: the task parameters that it knows, with the values they have unless a stream
+        changes them.
+    """
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of an observation."""
+        ...
+
+    @property
+    def action_size(self) -> int:
+        """Entries of an action."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """The task parameters that it knows, with their usual values."""
+        ...
+
+    def reset(self, key: jax.Array, task: Task) -> Any:
+        """A first state."""
+        ...
+
+    def observe(self, state: Any, task: Task) -> jax.Array:
+        """What the agent sees of a state, [observation_size]."""
+        ...
+
+    def step(
+        self, key: jax.Array, state: Any, action: jax.Array, task: Task
+    ) -> tuple[Any, Transition]:
+        """The next state, and what the step led to.
+
+        Args:
+          key: for what is random in a step.
+          state: of one environment.
+          action: float32 [action_size].
+          task: every name in `parameters`.
+        """
+        ...

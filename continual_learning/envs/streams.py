@@ -1,0 +1,154 @@
+"""Streams of tasks: what changes from task to task, and how it is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Mapping
+
+import jax
+import jax.numpy as jnp
+
+from continual_learning.envs.base import Environment, Task
+
+Draw = Callable[[jax.Array, jax.Array], jax.Array]
+"""(key of the task, number of the task int32 []) -> the parameter's value []."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniform:
+    """Uniform in [low, high)."""
+
+    low: float
+    high: float
+
+    def __post_init__(self):
+        _check_range(self)
+
+    def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
+        """A value [] for the task."""
+        return jax.random.uniform(key, (), jnp.float32, self.low, self.high)
+
+
+@dataclasses.dataclass(frozen=True)
+class LogUniform:
+    """Uniform in the logarithm, between low and high."""
+
+    low: float
+    high: float
+
+    def __post_init__(self):
+        _check_range(self)
+        if self.low <= 0:
+            raise ValueError(f"log_uniform: low must be above 0, got {self.low}.")
+
+    def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
+        """A value [] for the task."""
+        low, high = math.log(self.low), math.log(self.high)
+        return jnp.exp(jax.random.uniform(key, (), jnp.float32, low, high))
+
+
+@dataclasses.dataclass(frozen=True)
+class Integers:
+    """A whole number from low to high, both included."""
+
+    low: int
+    high: int
+
+    def __post_init__(self):
+        _check_range(self)
+        if int(self.low) != self.low or int(self.high) != self.high:
+            raise ValueError(f"integers: whole numbers are needed, got {self.low}, {self.high}.")
+
+    def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
+        """A value [] for the task."""
+        low, high = int(self.low), int(self.high)
+        return jax.random.randint(key, (), low, high + 1).astype(jnp.float32)
+
+
+class Values:
+    """The values given, one per task in that order, over and over."""
+
+    def __init__(self, *values: float):
+        if not values:
+            raise ValueError("values: at least one is needed.")
+        self.values = tuple(float(value) for value in values)
+
+    def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
+        """The value [] of the task."""
+        return jnp.asarray(self.values, jnp.float32)[index % len(self.values)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Values) and self.values == other.values
+
+    def __hash__(self) -> int:
+        return hash(self.values)
+
+    def __repr__(self) -> str:
+        return f"Values{self.values}"
+
+
+DRAWS: dict[str, Callable[..., Draw]] = {
+    "uniform": Uniform,
+    "log_uniform": LogUniform,
+    "integers": Integers,
+    "values": Values,
+}
+
+
+def parse_draw(text: str) -> Draw:
+    """`"log_uniform(0.02, 2.0)"` as `LogUniform(0.02, 2.0)`; a number alone is constant."""
+    valid = "a number, uniform(a, b), log_uniform(a, b), integers(a, b) or values(a, b, …)"
+    match = re.fullmatch(r"\s*(?:(\w+)\s*\((.*)\)|([^()]+))\s*", text)
+    if not match or (match[1] is not None and match[1] not in DRAWS):
+        raise ValueError(f"{text!r} says no way to draw a parameter. Valid: {valid}.")
+    try:
+        numbers = [float(part) for part in (match[2] or match[3]).split(",")]
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("numbers must be finite")
+        return DRAWS[match[1] or "values"](*numbers)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{text!r}: {error}. Valid: {valid}.") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskStream:
+    """An endless stream of tasks for an environment: some of its parameters change.
+
+    A task depends on (key, number of the task) alone, so that a run can be resumed anywhere, and
+    all methods of a seed meet the same tasks.
+
+    Attributes:
+      environment: whose parameters these are.
+      changes: {parameter: how its value is drawn for a task}. A function of one's own
+        (key, number of the task) -> value will do. Other parameters keep their usual value.
+    """
+
+    environment: Environment
+    changes: Mapping[str, Draw]
+
+    def __post_init__(self):
+        known = self.environment.parameters
+        for name in self.changes:
+            if name not in known:
+                raise ValueError(
+                    f"{type(self.environment).__name__} has no task parameter {name!r}. "
+                    f"Valid: {', '.join(known)}."
+                )
+
+    def task(self, key: jax.Array, index: jax.Array) -> Task:
+        """Task `index` [] of the stream of `key`: {parameter: float32 []}."""
+        key = jax.random.fold_in(key, index)
+        task = {}
+        for number, (name, usual) in enumerate(sorted(self.environment.parameters.items())):
+            value = jnp.asarray(usual, jnp.float32)
+            if name in self.changes:
+                value = self.changes[name](jax.random.fold_in(key, number), index)
+            task[name] = jnp.asarray(value, jnp.float32)
+        return task
+
+
+def _check_range(draw: Uniform | LogUniform | Integers) -> None:
+    if draw.low > draw.high:
+        raise ValueError(f"low must not be above high, got {draw.low} and {draw.high}.")
