@@ -1,0 +1,95 @@
+"""Brax's Humanoid."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from brax import actuator
+from brax.base import Motion, System, Transform
+
+from continual_learning.envs.robots.physics import Backend, Body
+from continual_learning.envs.robots.robot import Robot, RobotState, Solver, root
+
+NOISE = 1e-2  # of first positions and velocities
+FORWARD_REWARD = 1.25
+CONTROL_COST = 0.1
+HEALTHY_REWARD = 5.0
+
+
+class Memory(NamedTuple):
+    """What a humanoid remembers of the last step.
+
+    Attributes:
+      centre: float32 [3], its centre of mass.
+      control: float32 [act_size], of its motors.
+    """
+
+    centre: jax.Array
+    control: jax.Array
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Humanoid(Robot):
+    """A two-legged robot that is paid for running along x, and falls outside 1 to 2 m.
+
+    The observation is positions without x and y [22], velocities [23], inertia and mass of the
+    links about the centre of mass [110], their velocities [66], and the torques [23].
+    """
+
+    physics: Backend = "mjx"
+
+    model = "humanoid.xml"
+    healthy = (1.0, 2.0)
+    usual_solver = Solver("elliptic", 2, 8)
+
+    @property
+    def observation_size(self) -> int:
+        """Positions, velocities, inertias, velocities of the links, torques."""
+        links, speeds = self._system.num_links(), self._system.qd_size()
+        return self._system.q_size() - 2 + speeds + links * (9 + 1) + links * 6 + speeds
+
+    def _first(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        _, for_q, for_qd = jax.random.split(key, 3)
+        sizes = (self._system.q_size(),), (self._system.qd_size(),)
+        noise = jax.random.uniform(for_q, sizes[0], minval=-NOISE, maxval=NOISE)
+        speed = jax.random.uniform(for_qd, sizes[1], minval=-NOISE, maxval=NOISE)
+        return self._system.init_q + noise, speed
+
+    def _control(self, action: jax.Array) -> jax.Array:
+        low, high = self._system.actuator.ctrl_range.T
+        return (action + 1) * (high - low) * 0.5 + low
+
+    def _remember(self, system: System, body: Body, control: jax.Array) -> Memory:
+        x, _ = self._engine.links(system, body)
+        return Memory(_centre(system, x)[0], control)
+
+    def _sense(self, system: System, state: RobotState) -> jax.Array:
+        body = state.body
+        x, xd = self._engine.links(system, body)
+        centre, inner = _centre(system, x)
+        inertia = system.link.inertia
+        about = inner.replace(pos=inner.pos - centre[None]).vmap().do(inertia)
+        mass = inertia.mass[:, None]
+        inertias = jnp.hstack([about.i.reshape((len(mass), -1)), mass])
+        moved: Motion = Transform.create(pos=inner.pos - x.pos).vmap().do(xd)
+        velocities = jnp.hstack([mass * moved.vel / jnp.sum(mass), moved.ang])
+        torque = actuator.to_tau(system, state.memory.control, body.q, body.qd)
+        return jnp.concatenate([body.q[2:], body.qd, inertias.ravel(), velocities.ravel(), torque])
+
+    def _reward(
+        self, before: RobotState, after: RobotState, control: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        velocity = (after.memory.centre - before.memory.centre) / self.dt
+        cost = CONTROL_COST * jnp.sum(jnp.square(control))
+        return FORWARD_REWARD * velocity[0] + HEALTHY_REWARD - cost, root(after.body)[2]
+
+
+def _centre(system: System, x: Transform) -> tuple[jax.Array, Transform]:
+    """Centre of mass [3], and the frames of the links' own centres."""
+    inertia = system.link.inertia
+    inner = x.vmap().do(inertia.transform)
+    weighted = inertia.mass[:, None] * inner.pos
+    return jnp.sum(weighted, axis=0) / jnp.sum(inertia.mass), inner

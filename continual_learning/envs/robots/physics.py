@@ -1,0 +1,132 @@
+"""The two physics engines, each with the smallest state that its next step reads.
+
+Brax's own states hold everything that a step computed (contacts, Jacobians, inertias). Carried
+through a scan over thousands of environments, that is most of the memory traffic, and a checkpoint
+of it would be a hundred times larger. Here a state is positions, velocities and what the solver
+starts from; the rest is computed again where it is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from brax import actuator, kinematics
+from brax.base import Motion, System, Transform
+from brax.generalized import constraint, dynamics, integrator, mass
+from brax.generalized import pipeline as generalized_pipeline
+from brax.generalized.base import State as GeneralizedState
+from mujoco import mjx
+
+Backend = Literal["generalized", "mjx"]
+
+
+class Body(NamedTuple):
+    """A robot between two steps.
+
+    Attributes:
+      q: float32 [q_size], positions.
+      qd: float32 [qd_size], velocities.
+      warm: what the solver starts from: the last inverse mass matrix [qd_size, qd_size]
+        (generalized) or the last acceleration [qd_size] (MJX).
+      seen: (q, qd) at which the poses of the links are read. MJX reads them before it integrates,
+        so they lag a substep; () where they are those of `q` and `qd`.
+    """
+
+    q: jax.Array
+    qd: jax.Array
+    warm: jax.Array
+    seen: Any
+
+
+class Physics(Protocol):
+    """An engine. `System` is a robot with its ground; what a task changes is in there."""
+
+    def start(self, sys: System, q: jax.Array, qd: jax.Array) -> Body:
+        """A body at rest in the solver's memory."""
+        ...
+
+    def step(self, sys: System, body: Body, control: jax.Array) -> Body:
+        """`frames` substeps under one control [act_size]."""
+        ...
+
+    def links(self, sys: System, body: Body) -> tuple[Transform, Motion]:
+        """Poses and velocities of the links, as Brax reports them."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Generalized:
+    """Brax's generalized pipeline.
+
+    Attributes:
+      frames: substeps in a step.
+    """
+
+    frames: int
+
+    def start(self, sys: System, q: jax.Array, qd: jax.Array) -> Body:
+        """A body with the exact inverse of its mass matrix."""
+        state: Any = generalized_pipeline.init(sys, q, qd)
+        return Body(q, qd, state.mass_mx_inv, ())
+
+    def step(self, sys: System, body: Body, control: jax.Array) -> Body:
+        """Brax's step, with what follows from positions computed first instead of last."""
+
+        def substep(body: Body, _: None) -> tuple[Body, None]:
+            x, xd = kinematics.forward(sys, body.q, body.qd)
+            state: Any = GeneralizedState.init(body.q, body.qd, x, xd)
+            state = dynamics.transform_com(sys, state.replace(mass_mx_inv=body.warm))
+            state = mass.matrix_inv(sys, state, sys.matrix_inv_iterations)
+            state = constraint.jacobian(sys, state)
+            tau = actuator.to_tau(sys, control, body.q, body.qd)
+            state = state.replace(qf_smooth=dynamics.forward(sys, state, tau))
+            state = state.replace(qf_constraint=constraint.force(sys, state))
+            state = integrator.integrate(sys, state)
+            return Body(state.q, state.qd, state.mass_mx_inv, ()), None
+
+        return jax.lax.scan(substep, body, None, self.frames)[0]
+
+    def links(self, sys: System, body: Body) -> tuple[Transform, Motion]:
+        """At the positions of the body."""
+        return kinematics.forward(sys, body.q, body.qd)
+
+
+@dataclasses.dataclass(frozen=True)
+class MJX:
+    """MuJoCo's own engine in JAX.
+
+    Attributes:
+      frames: substeps in a step.
+    """
+
+    frames: int
+
+    def start(self, sys: System, q: jax.Array, qd: jax.Array) -> Body:
+        """A body whose solver starts from its first solution; quaternions become unit ones."""
+        data = mjx.forward(sys, mjx.make_data(sys).replace(qpos=q, qvel=qd))
+        return Body(data.qpos, data.qvel, data.qacc_warmstart, (data.qpos, data.qvel))
+
+    def step(self, sys: System, body: Body, control: jax.Array) -> Body:
+        """MuJoCo's step, `frames` times."""
+
+        def substep(body: Body, _: None) -> tuple[Body, None]:
+            data = mjx.make_data(sys).replace(
+                qpos=body.q, qvel=body.qd, qacc_warmstart=body.warm, ctrl=control
+            )
+            data = mjx.step(sys, data)
+            return Body(data.qpos, data.qvel, data.qacc_warmstart, (body.q, body.qd)), None
+
+        return jax.lax.scan(substep, body, None, self.frames)[0]
+
+    def links(self, sys: System, body: Body) -> tuple[Transform, Motion]:
+        """At the positions of a substep ago."""
+        q, qd = body.seen
+        data = mjx.make_data(sys).replace(qpos=q, qvel=qd)
+        data = mjx.com_vel(sys, mjx.com_pos(sys, mjx.kinematics(sys, data)))
+        x = Transform(pos=data.xpos[1:], rot=data.xquat[1:])
+        velocity = Motion(vel=data.cvel[1:, 3:], ang=data.cvel[1:, :3])
+        offset = data.xpos[1:, :] - data.subtree_com[jnp.asarray(sys.body_rootid[1:])]
+        return x, Transform.create(pos=offset).vmap().do(velocity)

@@ -1,0 +1,206 @@
+"""Robots on a ground whose friction, gravity and motors may change from task to task."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mujoco
+from brax.base import System
+from brax.io import mjcf
+from etils import epath
+
+from continual_learning.envs.base import Task, Transition
+from continual_learning.envs.episodes import select
+from continual_learning.envs.robots.physics import MJX, Backend, Body, Generalized, Physics
+
+ABSURD_SPEED = 1e3
+"""Above this, in m/s or rad/s, a velocity counts as diverged."""
+
+
+class Solver(NamedTuple):
+    """Settings of MJX's Newton solver.
+
+    Attributes:
+      cone: of friction. With the pyramid, which Brax uses, low friction makes states diverge.
+      iterations: of the solver.
+      line_search: steps of its line search.
+    """
+
+    cone: Literal["elliptic", "pyramidal"] = "elliptic"
+    iterations: int = 2
+    line_search: int = 4
+
+
+BRAX_SOLVER = Solver("pyramidal", 1, 4)
+
+
+class RobotState(NamedTuple):
+    """A robot between two steps.
+
+    Attributes:
+      body: positions, velocities, and what the solver starts from.
+      memory: what else the next step reads.
+    """
+
+    body: Body
+    memory: Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Robot:
+    """A robot of Brax: its observation, reward and end of an episode, on ground that changes.
+
+    Task parameters: `friction` of every contact (all contacts are with the ground, so this is the
+    ground's), `gravity` and `strength` of the motors (factors), `reward_scale` (a factor).
+
+    A state that is not finite, or absurd, ends its episode as terminated, with reward 0 and the
+    observation before; the step counts as `diverged`.
+
+    Attributes:
+      physics: Brax's "generalized" pipeline or "mjx".
+      friction: "applied", or "as_released": always 1 whatever the task says, which is what the
+        published code does.
+      solver: settings of MJX; None for those of this robot.
+    """
+
+    physics: Backend
+    friction: Literal["applied", "as_released"] = "applied"
+    solver: Solver | None = None
+    _system: System = dataclasses.field(init=False, repr=False)
+    _engine: Physics = dataclasses.field(init=False, repr=False)
+
+    model: ClassVar[str]
+    frames: ClassVar[int] = 5
+    usual_solver: ClassVar[Solver] = Solver()
+    healthy: ClassVar[tuple[float, float]]
+
+    def __post_init__(self):
+        valid = {"physics": ("generalized", "mjx"), "friction": ("applied", "as_released")}
+        for name, values in valid.items():
+            if getattr(self, name) not in values:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(values)}; got {getattr(self, name)!r}."
+                )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Brax says that its pipelines are kept as they are
+            path = epath.resource_path("brax") / "envs/assets" / self.model
+            system = mjcf.load(path)
+        engine = Generalized(self.frames)
+        if self.physics == "mjx":
+            engine = MJX(self.frames)
+            chosen = self.solver or self.usual_solver
+            system = solver_set(system, chosen)
+        elif self.solver is not None:
+            raise ValueError("solver: these are settings of MJX; leave it out for generalized.")
+        object.__setattr__(self, "_system", system)
+        object.__setattr__(self, "_engine", engine)
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """The task parameters, with their usual values."""
+        return {"friction": 1.0, "gravity": 1.0, "strength": 1.0, "reward_scale": 1.0}
+
+    @property
+    def action_size(self) -> int:
+        """Motors."""
+        return self._system.act_size()
+
+    @property
+    def dt(self) -> float:
+        """Seconds in a step."""
+        return float(self._system.opt.timestep) * self.frames
+
+    def system(self, task: Task) -> System:
+        """The robot and its ground in a task."""
+        system = self._system
+        changes: dict[str, Any] = {
+            "opt.gravity": system.opt.gravity * task["gravity"],
+            "actuator.gear": system.actuator.gear * task["strength"],
+            "actuator_gear": system.actuator_gear * task["strength"],
+        }
+        if self.friction == "applied":
+            changes["geom_friction"] = system.geom_friction.at[:, 0].set(task["friction"])
+        return system.tree_replace(changes)
+
+    def reset(self, key: jax.Array, task: Task) -> RobotState:
+        """Near the robot's pose at rest."""
+        system = self.system(task)
+        body = self._engine.start(system, *self._first(key))
+        return RobotState(body, self._remember(system, body, jnp.zeros(self.action_size)))
+
+    def observe(self, state: RobotState, task: Task) -> jax.Array:
+        """What the robot senses."""
+        return self._sense(self.system(task), state)
+
+    def step(
+        self, key: jax.Array, state: RobotState, action: jax.Array, task: Task
+    ) -> tuple[RobotState, Transition]:
+        """`frames` substeps of physics."""
+        system = self.system(task)
+        control = self._control(action)
+        body = self._engine.step(system, state.body, control)
+        reached = RobotState(body, self._remember(system, body, control))
+        reward, height = self._reward(state, reached, control)
+        observation = self._sense(system, reached)
+
+        values = jnp.concatenate([body.q, body.qd, observation, reward[None]])
+        sound = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.abs(body.qd) < ABSURD_SPEED)
+        before = state, self._sense(system, state)
+        reached, observation = select(sound, (reached, observation), before)
+        low, high = self.healthy
+        return reached, Transition(
+            observation,
+            jnp.where(sound, reward * task["reward_scale"], 0.0),
+            ~sound | (height < low) | (height > high),
+            {"diverged": 1.0 - sound},
+        )
+
+    def _first(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """(q, qd) of a first state."""
+        raise NotImplementedError
+
+    def _control(self, action: jax.Array) -> jax.Array:
+        """What the motors get, [act_size]."""
+        return action
+
+    def _remember(self, system: System, body: Body, control: jax.Array) -> Any:
+        """What the next step needs besides the body."""
+        return ()
+
+    def _sense(self, system: System, state: RobotState) -> jax.Array:
+        """The observation."""
+        raise NotImplementedError
+
+    def _reward(
+        self, before: RobotState, after: RobotState, control: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """The reward [], and the height of the torso [] by which the robot has fallen or not."""
+        raise NotImplementedError
+
+
+def root(body: Body) -> jax.Array:
+    """Position [3] of the torso as its link reports it."""
+    q, _ = body.seen or (body.q, body.qd)
+    return q[:3]
+
+
+def solver_set(system: System, settings: Solver) -> System:
+    """A system with MJX's Newton solver set; no implicit damping, as in Brax."""
+    cones = {
+        "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC,
+        "pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL,
+    }
+    return system.tree_replace(
+        {
+            "opt.solver": mujoco.mjtSolver.mjSOL_NEWTON,
+            "opt.disableflags": mujoco.mjtDisableBit.mjDSBL_EULERDAMP,
+            "opt.cone": cones[settings.cone],
+            "opt.iterations": settings.iterations,
+            "opt.ls_iterations": settings.line_search,
+        }
+    )
