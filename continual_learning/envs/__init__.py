@@ -2,6 +2,7 @@
 
 from continual_learning.envs.base import Environment, Transition
 from continual_learning.envs.datasets import Dataset, load_dataset
+from continual_learning.envs.delayed import Delayed
 from continual_learning.envs.episodes import Episodes, EpisodesState, Live, Timestep
 from continual_learning.envs.errors import DatasetError
 from continual_learning.envs.streams import (
@@ -10,6 +11,7 @@ from continual_learning.envs.streams import (
     TaskStream,
     Uniform,
     Values,
+    parse_changes,
     parse_draw,
 )
 from continual_learning.envs.supervised import SupervisedStream, Task
@@ -17,6 +19,7 @@ from continual_learning.envs.supervised import SupervisedStream, Task
 __all__ = [
     "Dataset",
     "DatasetError",
+    "Delayed",
     "Environment",
     "Episodes",
     "EpisodesState",
@@ -31,5 +34,6 @@ __all__ = [
     "Uniform",
     "Values",
     "load_dataset",
+    "parse_changes",
     "parse_draw",
 ]

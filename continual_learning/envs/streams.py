@@ -104,12 +104,29 @@ def parse_draw(text: str) -> Draw:
     if not match or (match[1] is not None and match[1] not in DRAWS):
         raise ValueError(f"{text!r} says no way to draw a parameter. Valid: {valid}.")
     try:
-        numbers = [float(part) for part in (match[2] or match[3]).split(",")]
+        listed = match[3] if match[1] is None else match[2]
+        numbers = [float(part) for part in listed.split(",")]
         if not all(map(math.isfinite, numbers)):
             raise ValueError("numbers must be finite")
         return DRAWS[match[1] or "values"](*numbers)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{text!r}: {error}. Valid: {valid}.") from None
+
+
+def parse_changes(text: str) -> dict[str, Draw]:
+    """`"friction = log_uniform(0.02, 2.0); gravity = 0.5"` as {parameter: draw}."""
+    changes = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, draw = (piece.strip() for piece in part.partition("="))
+        if not equals or not name.isidentifier():
+            raise ValueError(
+                f"{part!r} changes no parameter: write PARAMETER = DRAW, such as "
+                "friction = log_uniform(0.02, 2.0)."
+            )
+        if name in changes:
+            raise ValueError(f"{name} is given twice in {text!r}.")
+        changes[name] = parse_draw(draw)
+    return changes
 
 
 @dataclasses.dataclass(frozen=True)

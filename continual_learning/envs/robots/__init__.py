@@ -1,7 +1,17 @@
 """Robots of Brax on ground that changes; needs the extra `brax`."""
 
-from continual_learning.envs.robots.ant import Ant
-from continual_learning.envs.robots.humanoid import Humanoid
-from continual_learning.envs.robots.robot import BRAX_SOLVER, Robot, Solver
+import warnings
+
+try:
+    with warnings.catch_warnings():
+        # JAXopt, which Brax imports, says that it is no longer maintained.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from continual_learning.envs.robots.ant import Ant
+        from continual_learning.envs.robots.humanoid import Humanoid
+        from continual_learning.envs.robots.robot import BRAX_SOLVER, Robot, Solver
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"The robots need {error.name}: pip install 'continual-learning[brax]'.", name=error.name
+    ) from None
 
 __all__ = ["BRAX_SOLVER", "Ant", "Humanoid", "Robot", "Solver"]

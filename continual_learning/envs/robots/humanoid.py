@@ -71,7 +71,7 @@ class Humanoid(Robot):
         x, xd = self._engine.links(system, body)
         centre, inner = _centre(system, x)
         inertia = system.link.inertia
-        about = inner.replace(pos=inner.pos - centre[None]).vmap().do(inertia)
+        about = Transform(pos=inner.pos - centre[None], rot=inner.rot).vmap().do(inertia)
         mass = inertia.mass[:, None]
         inertias = jnp.hstack([about.i.reshape((len(mass), -1)), mass])
         moved: Motion = Transform.create(pos=inner.pos - x.pos).vmap().do(xd)

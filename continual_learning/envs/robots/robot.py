@@ -58,8 +58,8 @@ class Robot:
     Task parameters: `friction` of every contact (all contacts are with the ground, so this is the
     ground's), `gravity` and `strength` of the motors (factors), `reward_scale` (a factor).
 
-    A state that is not finite, or absurd, ends its episode as terminated, with reward 0 and the
-    observation before; the step counts as `diverged`.
+    A state that is not finite, or absurd, ends its episode as terminated, with reward 0 and an
+    observation of zeros; the step counts as `diverged`.
 
     Attributes:
       physics: Brax's "generalized" pipeline or "mjx".
@@ -119,13 +119,14 @@ class Robot:
         """The robot and its ground in a task."""
         system = self._system
         changes: dict[str, Any] = {
+            "gravity": system.gravity * task["gravity"],  # of the generalized pipeline
             "opt.gravity": system.opt.gravity * task["gravity"],
             "actuator.gear": system.actuator.gear * task["strength"],
             "actuator_gear": system.actuator_gear * task["strength"],
         }
         if self.friction == "applied":
             changes["geom_friction"] = system.geom_friction.at[:, 0].set(task["friction"])
-        return system.tree_replace(changes)
+        return _replaced(system, changes)
 
     def reset(self, key: jax.Array, task: Task) -> RobotState:
         """Near the robot's pose at rest."""
@@ -150,11 +151,9 @@ class Robot:
 
         values = jnp.concatenate([body.q, body.qd, observation, reward[None]])
         sound = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.abs(body.qd) < ABSURD_SPEED)
-        before = state, self._sense(system, state)
-        reached, observation = select(sound, (reached, observation), before)
         low, high = self.healthy
-        return reached, Transition(
-            observation,
+        return select(sound, reached, state), Transition(
+            jnp.where(sound, observation, 0.0),
             jnp.where(sound, reward * task["reward_scale"], 0.0),
             ~sound | (height < low) | (height > high),
             {"diverged": 1.0 - sound},
@@ -191,16 +190,23 @@ def root(body: Body) -> jax.Array:
 
 def solver_set(system: System, settings: Solver) -> System:
     """A system with MJX's Newton solver set; no implicit damping, as in Brax."""
+    names: Any = mujoco  # its constants have no types
     cones = {
-        "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC,
-        "pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL,
+        "elliptic": names.mjtCone.mjCONE_ELLIPTIC,
+        "pyramidal": names.mjtCone.mjCONE_PYRAMIDAL,
     }
-    return system.tree_replace(
+    return _replaced(
+        system,
         {
-            "opt.solver": mujoco.mjtSolver.mjSOL_NEWTON,
-            "opt.disableflags": mujoco.mjtDisableBit.mjDSBL_EULERDAMP,
+            "opt.solver": names.mjtSolver.mjSOL_NEWTON,
+            "opt.disableflags": names.mjtDisableBit.mjDSBL_EULERDAMP,
             "opt.cone": cones[settings.cone],
             "opt.iterations": settings.iterations,
             "opt.ls_iterations": settings.line_search,
-        }
+        },
     )
+
+
+def _replaced(system: System, changes: dict[str, Any]) -> System:
+    changed: Any = system.tree_replace(changes)
+    return changed
