@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from continual_learning.agents.base import Trainer
-from continual_learning.experiments.spec import ExperimentSpec, SupervisedSpec
+from continual_learning.experiments.spec import ControlSpec, ExperimentSpec, SupervisedSpec
 
 
 def data(experiment: ExperimentSpec) -> Any:
@@ -29,4 +29,8 @@ def _kind(experiment: ExperimentSpec) -> Any:
         from continual_learning.experiments import supervised
 
         return supervised
+    if isinstance(experiment, ControlSpec):
+        from continual_learning.experiments import control
+
+        return control
     raise TypeError(f"Nothing runs experiments of the kind {type(experiment).__name__}.")

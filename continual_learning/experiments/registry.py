@@ -15,6 +15,9 @@ _NAMES = (
     "split_mnist",
     "class_incremental_mnist",
     "random_labels",
+    "slippery_ant",
+    "slippery_humanoid",
+    "delayed_ant",
 )
 
 

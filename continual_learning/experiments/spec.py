@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Literal
 
 from continual_learning.experiments import extras
 from continual_learning.experiments.base import ExperimentSpec, MethodSpec, located
+from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import field, fields_of
 
 __all__ = [
+    "ControlSpec",
     "ExperimentSpec",
     "MethodSpec",
     "SupervisedSpec",
@@ -97,7 +99,7 @@ class SupervisedSpec(ExperimentSpec):
             )
 
 
-KINDS: dict[str, type[ExperimentSpec]] = {cls.kind: cls for cls in (SupervisedSpec,)}
+KINDS: dict[str, type[ExperimentSpec]] = {cls.kind: cls for cls in (SupervisedSpec, ControlSpec)}
 
 
 def to_dict(spec: ExperimentSpec) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""PPO on robots: from its specification to its program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer
+from continual_learning.agents.ppo import ppo
+from continual_learning.agents.ppo_config import PPOConfig
+from continual_learning.envs.delayed import Delayed
+from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.streams import TaskStream, parse_changes
+from continual_learning.experiments import extras, methods
+from continual_learning.experiments.control_spec import ControlSpec
+from continual_learning.networks import MLP
+
+_SHARED = (
+    "tasks",
+    "iterations_per_task",
+    "iterations_per_chunk",
+    "rollout",
+    "epochs",
+    "minibatches",
+    "discount",
+    "gae_lambda",
+    "clip_ratio",
+    "entropy_coefficient",
+    "value_coefficient",
+    "normalise_advantages",
+    "normalise_observations",
+    "reward_scale",
+    "reward_floor",
+    "truncation",
+    "diagnostics",
+)
+
+
+def data(experiment: ControlSpec) -> None:
+    """Nothing is shared; what is missing shows here."""
+    extras.require("brax")
+
+
+def chunks(experiment: ControlSpec) -> int:
+    """A chunk is a few iterations."""
+    return experiment.tasks * experiment.iterations_per_task // experiment.iterations_per_chunk
+
+
+def stream(experiment: ControlSpec) -> TaskStream:
+    """The robot, and how its world changes."""
+    from continual_learning.envs.robots import Ant, Humanoid
+
+    robot: Any = {"ant": Ant, "humanoid": Humanoid}[experiment.robot]
+    env = robot(experiment.physics, experiment.friction)
+    actions, observations = (
+        experiment.longest_action_delay,
+        experiment.longest_observation_delay,
+    )
+    if actions or observations:
+        env = Delayed(env, actions, observations)
+    return TaskStream(env, parse_changes(experiment.changes))
+
+
+def policy(experiment: ControlSpec, actions: int) -> MLP:
+    """Observations -> mean and deviation of every action."""
+    return MLP(experiment.policy_hidden, 2 * actions, experiment.activation, experiment.init)
+
+
+def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
+    """PPO on the stream of tasks."""
+    tasks = stream(experiment)
+    env = tasks.environment
+
+    def optimizer(key: int) -> MakeOptimizer:
+        def make(units: Any, hyper: Hyper) -> Any:
+            chosen = experiment.methods[method]
+            return methods.transformation(chosen, units, init=experiment.init, key=key, hyper=hyper)
+
+        return make
+
+    return ppo(
+        policy(experiment, env.action_size),
+        MLP(experiment.value_hidden, 1, experiment.activation, experiment.init),
+        Episodes(env, experiment.environments, experiment.episode_length),
+        tasks,
+        {"policy": optimizer(0), "value": optimizer(1)},
+        PPOConfig(**{name: getattr(experiment, name) for name in _SHARED}),
+    )

@@ -1,0 +1,122 @@
+"""Experiments in which PPO controls a robot on a stream of tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar, Literal
+
+from continual_learning.experiments.base import ExperimentSpec, is_trusted
+from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.fields import field
+
+PARAMETERS = (
+    "friction",
+    "gravity",
+    "strength",
+    "reward_scale",
+    "action_delay",
+    "observation_delay",
+)
+"""What a stream can change about a robot."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ControlSpec(ExperimentSpec):
+    """PPO on a robot whose world changes from task to task."""
+
+    kind: ClassVar[str] = "control"
+
+    robot: Literal["ant", "humanoid"] = field("ant", help="who is controlled")
+    physics: Literal["generalized", "mjx"] = field("generalized", help="the physics engine")
+    friction: Literal["applied", "as_released"] = field(
+        "applied", help="whether friction acts, or stays 1 as in the published code"
+    )
+    changes: str = field(
+        "friction = log_uniform(0.02, 2.0)",
+        help="what a task draws anew, as PARAMETER = DRAW; …: "
+        f"{', '.join(PARAMETERS)} from log_uniform(a, b), uniform(a, b), integers(a, b), "
+        "values(a, b, …) or a number",
+    )
+    longest_action_delay: int = field(0, help="most steps by which actions can be delayed")
+    longest_observation_delay: int = field(
+        0, help="most steps by which observations can be delayed"
+    )
+    environments: int = field(2048, budget=True, positive=True, help="environments of a seed")
+    episode_length: int = field(1000, positive=True, help="steps after which an episode is cut")
+    iterations_per_task: int = field(
+        102, budget=True, positive=True, help="rollouts, each with its updates, per task"
+    )
+    iterations_per_chunk: int = field(
+        6,
+        budget=True,
+        positive=True,
+        help="iterations between two looks of the host; ranks are measured as often",
+    )
+    rollout: int = field(96, positive=True, help="steps of every environment per iteration")
+    epochs: int = field(4, positive=True, help="passes over a rollout")
+    minibatches: int = field(32, positive=True, help="minibatches per epoch")
+    discount: float = field(0.97, positive=True, help="γ")
+    gae_lambda: float = field(0.95, positive=True, help="λ of the advantages")
+    clip_ratio: float = field(0.2, positive=True, help="ε of the clipped objective")
+    entropy_coefficient: float = field(1e-3, help="weight of the entropy bonus")
+    value_coefficient: float = field(0.5, positive=True, help="weight of the value loss")
+    normalise_advantages: bool = field(True, help="per minibatch")
+    normalise_observations: bool = field(False, help="by their running mean and deviation")
+    reward_scale: float = field(1.0, positive=True, help="factor on training rewards")
+    reward_floor: float | None = field(None, help="least training reward, after the factor")
+    truncation: Literal["mask", "bootstrap"] = field(
+        "mask", help="at a time limit: leave the step out, as Brax does, or use the value there"
+    )
+    policy_hidden: tuple[int, ...] = field((32, 32, 32, 32), positive=True, help="policy's units")
+    value_hidden: tuple[int, ...] = field(
+        (256, 256, 256, 256, 256), positive=True, help="value network's units"
+    )
+    activation: Literal["relu", "swish", "tanh", "gelu"] = field(
+        "swish", help="nonlinearity of the hidden layers"
+    )
+    init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
+        field("lecun_normal", help="how kernels are drawn, first and by resets")
+    )
+    diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
+
+    @property
+    def steps_per_task(self) -> int:
+        """Environment steps of a seed per task."""
+        return self.iterations_per_task * self.rollout * self.environments
+
+    def _check(self) -> None:
+        for name in ("policy_hidden", "value_hidden"):
+            if not getattr(self, name):
+                raise StudyError(f"{name} must name the size of at least one layer.")
+        for name in ("longest_action_delay", "longest_observation_delay", "entropy_coefficient"):
+            if getattr(self, name) < 0:
+                raise StudyError(f"{name} must not be negative, got {getattr(self, name)}.")
+        for name in ("discount", "gae_lambda"):
+            if getattr(self, name) > 1:
+                raise StudyError(f"{name} must be at most 1, got {getattr(self, name)}.")
+        for part, whole in (
+            ("iterations_per_chunk", self.iterations_per_task),
+            ("minibatches", self.rollout * self.environments),
+        ):
+            value = getattr(self, part)
+            if whole % value:
+                fits = next(n for n in range(min(value, whole), 0, -1) if whole % n == 0)
+                what = "iterations of a task" if part != "minibatches" else "samples of a rollout"
+                raise StudyError(
+                    f"{part} must divide the {whole} {what}, as {fits} does; got {value}."
+                )
+        if not is_trusted():
+            self._check_changes()
+
+    def _check_changes(self) -> None:
+        from continual_learning.envs.streams import parse_changes
+
+        try:
+            changes = parse_changes(self.changes)
+        except ValueError as error:
+            raise StudyError(f"changes: {error}") from None
+        for name in changes:
+            if name not in PARAMETERS:
+                raise unknown("parameter in changes", name, PARAMETERS)
+            if name.endswith("_delay") and getattr(self, f"longest_{name}") == 0:
+                raise StudyError(f"changes: {name} needs longest_{name} above 0.")
