@@ -35,7 +35,7 @@ class PPOState(NamedTuple):
       params: of the networks, {"policy": …, "value": …}.
       optimizers: states of their optimizers.
       normaliser: statistics of the observations; () if they are not normalised.
-      episodes: the environments.
+      episodes: `EpisodesState`, the environments.
       iteration: int32 [], iterations done.
     """
 
@@ -55,7 +55,13 @@ def ppo(
     optimizers: Mapping[str, MakeOptimizer],
     config: PPOConfig,
 ) -> Trainer:
-    """A trainer on a stream of tasks; one row per iteration.
+    """A trainer on a stream of tasks.
+
+    A row per iteration: "step" (of all environments of the seed) and "task"; the task's
+    parameters and the environment's metrics by their own names; what `collect` says of the
+    episodes and `improve` of the updates; "explained_variance"; "NAME_units_reset" and
+    "NAME_layers_skipped" since the start; with diagnostics "NAME_parameter_norm", `plasticity`
+    and, in the last row of a chunk, `ranks` (NaN in the others).
 
     `hyper` may hold `NUMBERS`, in place of the config's; the rest goes to both optimizers, which
     refuse what they do not know.

@@ -53,9 +53,11 @@ def gae(
         learnt from it (advantage 0, target its own value), as in Brax; "bootstrap": the value of
         the state reached stands for what would have come.
     """
-    future = discount * (1.0 - terminated)
+    masked = truncated if truncation == "mask" else jnp.zeros_like(truncated)
+    future, weight = discount * (1.0 - terminated), 1.0 - masked
     onward = future * gae_lambda * (1.0 - truncated)
-    weight = 1.0 - truncated if truncation == "mask" else jnp.ones_like(rewards)
+    # What is not read may be anything, and 0 times NaN is NaN.
+    next_values = jnp.where(terminated | masked, 0.0, next_values)
     errors = weight * (rewards + future * next_values - values)
 
     def back(corrections: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple:

@@ -102,7 +102,10 @@ class Counting(Probe):
 
     parameters = {"bonus": 0.0, "length": 7.0}  # noqa: RUF012
 
+    def reset(self, key, task):
+        return jnp.full((1,), 0.0)  # weakly typed, unlike what a step makes of it
+
     def step(self, key, state, action, task):
-        now = state + 1
+        now = state + jnp.ones(1)
         reward = now[0] + task["bonus"]
         return now, transition(now, reward, now[0] >= task["length"], big=reward > 6)

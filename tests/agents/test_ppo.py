@@ -217,6 +217,14 @@ def test_resuming_is_exact(run):
     assert run.chunk._cache_size() == 1
 
 
+def test_every_iteration_draws_its_own_actions(run):
+    norms = []
+    for iteration in (0, 2):  # of one task, from one state
+        state = through_numpy(run.states[0])._replace(iteration=jnp.full(LANES, iteration))
+        norms.append(run.chunk(state, {}, ())[1]["policy_gradient_norm"][:, 0])
+    assert (norms[0] != norms[1]).all()
+
+
 def test_seeds_differ(run):
     assert (run.column("entropy", 0) != run.column("entropy", 1)).all()
 

@@ -1,5 +1,7 @@
 """Advantages: by hand where an episode goes on, terminates and is truncated, and as in Brax."""
 
+from math import nan
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -30,13 +32,13 @@ def test_where_nothing_ends(truncation):
 
 @pytest.mark.parametrize("truncation", ["mask", "bootstrap"])
 def test_nothing_comes_after_termination(truncation):
-    targets, advantages = estimates([4, 8], [2, 4], [99, 8], [1, 0], [0, 0], truncation=truncation)
+    targets, advantages = estimates([4, 8], [2, 4], [nan, 8], [1, 0], [0, 0], truncation=truncation)
     assert targets == [4, 12]  # of the first step: its reward
     assert advantages == [2, 8]
 
 
 def test_a_truncated_step_is_masked():
-    targets, advantages = estimates([4, 8], [2, 4], [99, 8], [0, 0], [1, 0], truncation="mask")
+    targets, advantages = estimates([4, 8], [2, 4], [nan, 8], [0, 0], [1, 0], truncation="mask")
     assert targets == [2, 12]  # of the first step: its value
     assert advantages == [0, 8]
 
