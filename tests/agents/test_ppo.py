@@ -220,7 +220,9 @@ def test_resuming_is_exact(run):
 def test_every_iteration_draws_its_own_actions(run):
     norms = []
     for iteration in (0, 2):  # of one task, from one state
-        state = through_numpy(run.states[0])._replace(iteration=jnp.full(LANES, iteration))
+        state = through_numpy(run.states[0])._replace(
+            iteration=jnp.full(LANES, iteration, jnp.int32)
+        )
         norms.append(run.chunk(state, {}, ())[1]["policy_gradient_norm"][:, 0])
     assert (norms[0] != norms[1]).all()
 
