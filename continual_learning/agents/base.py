@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 Hyper = Mapping[str, jax.Array]
@@ -34,3 +35,14 @@ class Trainer:
     chunks: int
     data: Any
     headline: str
+
+
+def strongly_typed(tree: Any) -> Any:
+    """The same arrays without weak types, which would make a second program of the first chunk."""
+
+    def strong(x: jax.Array) -> jax.Array:
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return x
+        return jax.lax.convert_element_type(x, x.dtype)
+
+    return jax.tree.map(strong, tree)

@@ -1,0 +1,253 @@
+"""Proximal policy optimisation on a stream of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer, strongly_typed
+from continual_learning.agents.network import Network, plasticity, ranks
+from continual_learning.agents.normaliser import Normaliser
+from continual_learning.agents.ppo_config import NUMBERS, PPOConfig
+from continual_learning.agents.ppo_losses import explained_variance
+from continual_learning.agents.ppo_update import Params, Samples, improve, losses
+from continual_learning.agents.returns import gae, shifted
+from continual_learning.agents.rollout import Rollout, collect, disjoint
+from continual_learning.envs.base import Task
+from continual_learning.envs.episodes import Episodes, EpisodesState, Live
+from continual_learning.envs.streams import TaskStream
+from continual_learning.networks import DiagonalGaussian
+
+# What a seed's key is used for.
+NETWORK, STREAM, EPISODES, ACTIONS, SHUFFLES, PROBE = range(6)
+
+
+class PPOState(NamedTuple):
+    """What the next chunk reads.
+
+    Attributes:
+      key: the seed's; never changes.
+      params: of the networks, {"policy": …, "value": …}.
+      optimizers: states of their optimizers.
+      normaliser: statistics of the observations; () if they are not normalised.
+      episodes: `EpisodesState`, the environments.
+      iteration: int32 [], iterations done.
+    """
+
+    key: jax.Array
+    params: Params
+    optimizers: Params
+    normaliser: Any
+    episodes: Any
+    iteration: jax.Array
+
+
+def ppo(
+    policy: nn.Module,
+    value: nn.Module,
+    episodes: Episodes,
+    stream: TaskStream,
+    optimizers: Mapping[str, MakeOptimizer],
+    config: PPOConfig,
+) -> Trainer:
+    """A trainer on a stream of tasks.
+
+    A row per iteration: "step" (of all environments of the seed) and "task"; the task's
+    parameters and the environment's metrics by their own names; what `collect` says of the
+    episodes and `improve` of the updates; "explained_variance"; "NAME_units_reset" and
+    "NAME_layers_skipped" since the start; with diagnostics "NAME_parameter_norm", `plasticity`
+    and, in the last row of a chunk, `ranks` (NaN in the others).
+
+    `hyper` may hold `NUMBERS`, in place of the config's; the rest goes to both optimizers, which
+    refuse what they do not know.
+
+    Args:
+      policy: observations [batch, observation_size] -> [batch, 2·action_size], a
+        `DiagonalGaussian`.
+      value: observations -> [batch, 1].
+      episodes: the environments, side by side.
+      stream: what changes from task to task.
+      optimizers: {"policy": …, "value": …}, each makes an optimizer from the units of the network
+        (with `attach_reset_method`, whose log is reported).
+      config: sizes and numbers.
+    """
+    env = episodes.env
+    config.check_environments(episodes.count)
+    if set(optimizers) != {"policy", "value"}:
+        raise ValueError(
+            f"optimizers must be of 'policy' and 'value', got {', '.join(optimizers)}."
+        )
+    networks = {
+        "policy": Network.of(policy, env.observation_size, 2 * env.action_size, "policy"),
+        "value": Network.of(value, env.observation_size, 1, "value"),
+    }
+
+    def make_optimizers(hyper: Hyper) -> dict[str, optax.GradientTransformationExtraArgs]:
+        rest = {name: number for name, number in hyper.items() if name not in NUMBERS}
+        return {name: optimizers[name](networks[name].units, rest) for name in networks}
+
+    def begin(key: jax.Array, number: jax.Array) -> tuple[Task, EpisodesState]:
+        """Task `number` [] of a seed, with all environments at the start of an episode."""
+        task = stream.task(jax.random.fold_in(key, STREAM), number)
+        starts = jax.random.fold_in(jax.random.fold_in(key, EPISODES), number)
+        return task, episodes.begin(starts, task)
+
+    def init(key: jax.Array, hyper: Hyper, data: Any) -> PPOState:
+        keys = jax.random.split(jax.random.fold_in(key, NETWORK))
+        params = {n: net.init(k) for (n, net), k in zip(networks.items(), keys, strict=True)}
+        start = jnp.zeros((), jnp.int32)
+        return strongly_typed(
+            PPOState(
+                key,
+                params,
+                {name: tx.init(params[name]) for name, tx in make_optimizers(hyper).items()},
+                Normaliser.start(env.observation_size) if config.normalise_observations else (),
+                begin(key, start)[1],
+                start,
+            )
+        )
+
+    def samples_of(
+        rollout: Rollout, last: jax.Array, params: Any, numbers: Mapping[str, Any]
+    ) -> tuple[Samples, jax.Array]:
+        """What to learn from a rollout, and how much of it the values explained.
+
+        Args:
+          rollout: with observations as the networks see them.
+          last: [envs, observation_size], what would be acted on next, likewise.
+          params: of the value network.
+          numbers: `NUMBERS`.
+        """
+
+        def values_of(observation: jax.Array) -> jax.Array:
+            return networks["value"].apply(params, observation)[..., 0]
+
+        rewards = rollout.reward * config.reward_scale
+        if config.reward_floor is not None:
+            rewards = jnp.maximum(rewards, config.reward_floor)
+        values = values_of(rollout.observation)
+        if config.truncation == "bootstrap":
+            next_values = values_of(rollout.reached)
+        else:
+            next_values = shifted(values, values_of(last))
+        targets, advantages = gae(
+            rewards,
+            values,
+            next_values,
+            rollout.terminated,
+            rollout.truncated,
+            discount=numbers["discount"],
+            gae_lambda=numbers["gae_lambda"],
+            truncation=config.truncation,
+        )
+        samples = Samples(
+            rollout.observation, rollout.action, rollout.log_prob, advantages, targets
+        )
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), samples)
+        return flat, explained_variance(values, targets)
+
+    def iterate(
+        state: PPOState, live: Live, task: Task, hyper: Hyper
+    ) -> tuple[PPOState, Live, jax.Array, dict[str, jax.Array]]:
+        """One rollout and the updates on it; also observations to measure on, and the row."""
+        numbers = {name: hyper.get(name, getattr(config, name)) for name in NUMBERS}
+
+        def key(use: int) -> jax.Array:
+            return jax.random.fold_in(jax.random.fold_in(state.key, use), state.iteration)
+
+        def seen(observation: Any) -> Any:
+            if not config.normalise_observations or isinstance(observation, tuple):
+                return observation
+            return state.normaliser.normalise(observation)
+
+        def act(key: jax.Array, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+            outputs = networks["policy"].apply(state.params["policy"], seen(observation))
+            gaussian = DiagonalGaussian.from_outputs(outputs)
+            action = gaussian.sample(key)
+            return action, gaussian.log_prob(action)
+
+        live, rollout, statistics = collect(
+            episodes,
+            live,
+            task,
+            act,
+            key(ACTIONS),
+            steps=config.rollout,
+            keep_reached=config.truncation == "bootstrap",
+        )
+        normaliser = state.normaliser
+        if config.normalise_observations:
+            normaliser = normaliser.update(rollout.observation.reshape(-1, env.observation_size))
+            rollout = rollout._replace(
+                observation=seen(rollout.observation), reached=seen(rollout.reached)
+            )
+        samples, explained = samples_of(
+            rollout, seen(live.observation), state.params["value"], numbers
+        )
+        params, states, learning = improve(
+            losses(
+                networks,
+                clip_ratio=numbers["clip_ratio"],
+                entropy_coefficient=numbers["entropy_coefficient"],
+                value_coefficient=config.value_coefficient,
+                normalise_advantages=config.normalise_advantages,
+            ),
+            make_optimizers(hyper),
+            state.params,
+            state.optimizers,
+            samples,
+            key(SHUFFLES),
+            epochs=config.epochs,
+            minibatches=config.minibatches,
+        )
+        chosen = jax.random.randint(key(PROBE), (config.probe,), 0, len(samples.observation))
+        probe = samples.observation[chosen]
+        iteration = state.iteration + 1
+        row = {
+            "step": iteration * (config.rollout * episodes.count),
+            "task": state.iteration // config.iterations_per_task,
+            "explained_variance": explained,
+        }
+        for name, opt in states.items():
+            row[f"{name}_units_reset"] = opt.log.total.sum()
+            row[f"{name}_layers_skipped"] = opt.log.skipped.sum()
+        if config.diagnostics:
+            row |= {f"{name}_parameter_norm": optax.tree.norm(p) for name, p in params.items()}
+            row |= plasticity(networks, params, probe)
+        row = disjoint(row, learning, statistics, dict(task))
+        state = PPOState(state.key, params, states, normaliser, (), iteration)
+        return state, live, probe, row
+
+    def chunk(state: PPOState, hyper: Hyper, data: Any) -> tuple[PPOState, dict[str, jax.Array]]:
+        task, fresh = begin(state.key, state.iteration // config.iterations_per_task)
+        begins = state.iteration % config.iterations_per_task == 0
+        kept = jax.tree.map(lambda new, old: jnp.where(begins, new, old), fresh, state.episodes)
+        live = episodes.live(kept, task)
+
+        def body(carry: Any, _: None) -> Any:
+            state, live, _ = carry
+            state, live, probe, row = iterate(state, live, task, hyper)
+            return (state, live, probe), row
+
+        # Of the episodes only what `live` holds is carried, of the observations only a probe.
+        probe = jnp.zeros((config.probe, env.observation_size), jnp.float32)
+        carry = state._replace(episodes=()), live, probe
+        (state, live, probe), rows = jax.lax.scan(body, carry, length=config.iterations_per_chunk)
+        if config.diagnostics:
+            # A decomposition is expensive, hence once a chunk.
+            measured = ranks(networks, state.params, probe)
+            rows = disjoint(rows, {name: _last(v, rows["step"]) for name, v in measured.items()})
+        return strongly_typed(state._replace(episodes=live.state)), rows
+
+    chunks = config.tasks * config.iterations_per_task // config.iterations_per_chunk
+    return Trainer(init, chunk, chunks, (), "episode_return")
+
+
+def _last(value: jax.Array, like: jax.Array) -> jax.Array:
+    """The value [] in the last of the rows [rows], NaN in the others."""
+    return jnp.full(like.shape, jnp.nan, value.dtype).at[-1].set(value)

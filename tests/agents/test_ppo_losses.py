@@ -1,0 +1,72 @@
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from continual_learning.agents.ppo_losses import explained_variance, policy_loss, value_loss
+from continual_learning.networks import DiagonalGaussian
+
+# Standard normals; old densities such that the ratios are 2, 1, 0.5.
+RATIOS = jnp.array([2.0, 1.0, 0.5])
+POLICY = DiagonalGaussian(jnp.zeros((3, 2)), jnp.ones((3, 2)))
+ACTION = jnp.array([[0.0, 0.0], [1.0, 0.0], [0.0, -1.0]])
+OLD = POLICY.log_prob(ACTION) - jnp.log(RATIOS)
+ENTROPY = 1 + math.log(2 * math.pi)
+
+
+def loss(advantage, **options):
+    options = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalise": False} | options
+    return policy_loss(POLICY, ACTION, OLD, jnp.array(advantage), **options)
+
+
+def test_the_surrogate_takes_the_worse_of_both():
+    # Gains count up to 1.2 and from 0.5; losses up to 2 and from 0.8.
+    assert loss([1.0, 1.0, 1.0])[0] == pytest.approx(-(1.2 + 1 + 0.5) / 3)
+    assert loss([-1.0, -1.0, -1.0])[0] == pytest.approx((2 + 1 + 0.8) / 3)
+
+
+def test_entropy_bonus_and_metrics():
+    total, metrics = loss([1.0, 1.0, 1.0], entropy_coefficient=0.5)
+    assert total == pytest.approx(-0.9 - 0.5 * ENTROPY)
+    assert metrics["entropy"] == pytest.approx(ENTROPY)
+    assert metrics["clip_fraction"] == pytest.approx(2 / 3)
+    # (2 − 1 − log 2) + 0 + (0.5 − 1 + log 2), over 3
+    assert metrics["kl"] == pytest.approx(0.5 / 3)
+
+
+def test_advantages_are_normalised_over_the_batch():
+    # mean 3, standard deviation √6: −√1.5, 0, √1.5.
+    total, _ = loss([0.0, 3.0, 6.0], normalise=True)
+    assert total == pytest.approx((2 - 0.5) * math.sqrt(1.5) / 3)
+    assert loss([0.0, 3.0, 6.0])[0] == pytest.approx(-(0 + 3 + 3) / 3)
+
+
+@pytest.mark.parametrize(("advantage", "moves"), [(1.0, False), (-1.0, True)])
+def test_no_gradient_for_gains_beyond_the_clip(advantage, moves):
+    """The ratio is 2: to raise it further gains nothing, to lower it still does."""
+
+    def of(mean):
+        policy = DiagonalGaussian(mean, POLICY.std[:1])
+        numbers = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalise": False}
+        return policy_loss(policy, ACTION[:1] + 1, old, jnp.array([advantage]), **numbers)[0]
+
+    old = POLICY.log_prob(ACTION + 1)[:1] - math.log(2)
+    gradient = jax.grad(of)(jnp.zeros((1, 2)))
+    # d ratio / d mean = ratio · (action − mean) = 2
+    np.testing.assert_allclose(gradient, [[2.0, 2.0]] if moves else [[0.0, 0.0]], rtol=1e-6)
+
+
+def test_value_loss():
+    values, targets = jnp.array([1.0, 2.0]), jnp.array([3.0, 2.0])
+    assert value_loss(values, targets) == 0.5 * 0.5 * (4 + 0) / 2
+    assert value_loss(values, targets, value_coefficient=1.0) == 0.5 * (4 + 0) / 2
+
+
+def test_explained_variance():
+    targets = jnp.array([1.0, 2.0, 3.0])
+    assert explained_variance(targets + 5, targets) == 1
+    assert explained_variance(jnp.zeros(3), targets) == 0
+    assert explained_variance(-targets, targets) == pytest.approx(1 - 4)
+    assert np.isnan(explained_variance(targets, jnp.ones(3)))
