@@ -227,7 +227,7 @@ def ppo(
         task, fresh = begin(state.key, state.iteration // config.iterations_per_task)
         begins = state.iteration % config.iterations_per_task == 0
         kept = jax.tree.map(lambda new, old: jnp.where(begins, new, old), fresh, state.episodes)
-        live = episodes.live(kept, task)
+        live = episodes.live(kept, task, first=fresh.env)
 
         def body(carry: Any, _: None) -> Any:
             state, live, _ = carry

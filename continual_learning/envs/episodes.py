@@ -105,12 +105,19 @@ class Episodes:
             jnp.zeros((), jnp.int32),
         )
 
-    def live(self, state: EpisodesState, task: Task) -> Live:
-        """The state with observations and first states, ready to run."""
+    def live(self, state: EpisodesState, task: Task, first: Any = None) -> Live:
+        """The state with observations and first states, ready to run.
+
+        Args:
+          state: of this task's episodes.
+          task: the same for all.
+          first: `begin(state.key, task).env`, where it is at hand; it is made again if not.
+        """
         observation = jax.vmap(self.env.observe, (0, None))(state.env, task)
         if self.restart == "fresh":
             return Live(state, (), (), observation)
-        first = self._reset(state.key, jnp.zeros((), jnp.int32), task)
+        if first is None:
+            first = self.begin(state.key, task).env
         seen = jax.vmap(self.env.observe, (0, None))(first, task)
         return Live(state, first, seen, observation)
 
