@@ -101,13 +101,21 @@ def ppo(
         keys = jax.random.split(jax.random.fold_in(key, NETWORK))
         params = {n: net.init(k) for (n, net), k in zip(networks.items(), keys, strict=True)}
         start = jnp.zeros((), jnp.int32)
+
+        def blank(x: jax.ShapeDtypeStruct) -> jax.Array:
+            if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+                return jnp.broadcast_to(key, x.shape)
+            return jnp.zeros(x.shape, x.dtype)
+
+        # The first chunk begins a task, and with it the episodes: what is here is never read.
+        unread = jax.tree.map(blank, jax.eval_shape(lambda: begin(key, start)[1]))
         return strongly_typed(
             PPOState(
                 key,
                 params,
                 {name: tx.init(params[name]) for name, tx in make_optimizers(hyper).items()},
                 Normaliser.start(env.observation_size) if config.normalise_observations else (),
-                begin(key, start)[1],
+                unread,
                 start,
             )
         )
