@@ -36,9 +36,9 @@ def missing(extra: str) -> list[str]:
     return [name for name, module in EXTRAS[extra].items() if not _installed(module)]
 
 
-def require(extra: str) -> None:
-    """Raises unless all of an extra is installed."""
-    absent = missing(extra)
+def require(extra: str, *distributions: str) -> None:
+    """Raises unless all of an extra, or these of it, is installed; nothing is imported."""
+    absent = [name for name in missing(extra) if name in (distributions or EXTRAS[extra])]
     if absent:
         raise MissingExtraError(f"{', '.join(absent)} not installed. Run: {command(extra)}")
 

@@ -76,15 +76,15 @@ class _Wandb:
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
         self._wandb, self._folder, self._study = extras.load("wandb"), folder, study
-        # Written once, with the moment the study began in it: its own, wherever it is moved, and the
-        # same after a resume. The name of a folder would join studies that share it.
+        # Written once, with the moment the study began in it: the study's own, wherever it is moved
+        # and when it is resumed. The name of a folder would join studies that share it.
         self._id = hashlib.sha256((folder / ENVIRONMENT).read_bytes()).hexdigest()[:12]
         self._runs: dict[tuple[str, int], Any] = {}
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
         """Rows as history."""
         if any(method != other for other, _ in self._runs):
-            self.close()  # that method is finished, and is not to look crashed if this one is killed
+            self.close()  # that method is done, and is not to look crashed if this one is killed
         for seed, step, metrics in _series(columns):
             if (method, seed) not in self._runs:
                 self._runs[method, seed] = self._begin(method, seed)
