@@ -20,6 +20,8 @@ EXTRAS: dict[str, dict[str, str]] = {
     "wandb": {"wandb": "wandb"},
     "figures": {"altair": "altair", "vl-convert-python": "vl_convert"},
     "demo": {"scikit-learn": "sklearn"},
+    "brax": {"brax": "brax", "mujoco": "mujoco", "mujoco-mjx": "mujoco.mjx"},
+    "video": {"imageio[ffmpeg]": "imageio_ffmpeg"},
     "equinox": {"equinox": "equinox"},
     "haiku": {"dm-haiku": "haiku"},
 }
@@ -57,4 +59,7 @@ def load(module: str) -> ModuleType:
 
 
 def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that this module is in
+        return False
