@@ -6,6 +6,7 @@ JAX is imported by what needs it, so that help and lists come at once.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,18 +19,39 @@ from continual_learning.experiments.errors import StudyError, unknown
 FAILED = 2
 """Exit code where the message says what to put right."""
 
+READER_GONE = 128 + 13
+"""Exit code of a program whose output nobody reads any more (SIGPIPE), as of `| head -1`."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         args = _parse(words)
-        return args.command(args)
+        code = args.command(args)
+        # Output that is flushed after the end fails where nobody can catch it.
+        return READER_GONE if _reader_gone() else code
+    except SystemExit:  # of help and version
+        if _reader_gone():
+            return READER_GONE
+        raise
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _reader_gone("\n"):
+            return READER_GONE
         if not _expected(error):
             raise
         print(f"continual: {error}", file=sys.stderr)
         return FAILED
+
+
+def _reader_gone(text: str = "") -> bool:
+    """Writes all that is to be written; whether nobody reads it, so that the rest goes nowhere."""
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _expected(error: Exception) -> bool:

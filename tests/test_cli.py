@@ -262,6 +262,28 @@ def test_the_entry_point_and_its_start():
         assert "permuted_mnist" in done.stdout
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["list"], ["run", "permuted_mnist", "--help"]])
+def test_a_reader_that_goes_away_is_no_error(words, unbuffered):
+    """`continual list | head -1`, with a reader that reads nothing at all."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "continual_learning.cli", *words],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        os.close(write)
+    assert done.stderr == ""
+    if words == ["list"]:  # argparse keeps it to itself that nobody read its help
+        assert done.returncode == cli.READER_GONE
+
+
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 

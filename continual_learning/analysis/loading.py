@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from continual_learning.experiments import manifest
-from continual_learning.experiments.files import StoreError, need_studies_extra
+from continual_learning.experiments import extras, manifest
+from continual_learning.experiments.files import StoreError
 from continual_learning.experiments.parts import HYPER, Parts, in_order, read_part
 
-need_studies_extra("pyarrow", "pandas")
+extras.require("studies", "pyarrow", "pandas")
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -36,7 +36,7 @@ def main() -> int:
 def version(distribution: str) -> str | None:
     """The version of an installed distribution."""
     try:
-        return importlib.metadata.version(distribution)
+        return importlib.metadata.version(distribution.partition("[")[0])
     except importlib.metadata.PackageNotFoundError:
         return None
 

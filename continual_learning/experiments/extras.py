@@ -22,6 +22,8 @@ EXTRAS: dict[str, dict[str, str]] = {
     "wandb": {"wandb": "wandb"},
     "figures": {"altair": "altair", "vl-convert-python": "vl_convert"},
     "demo": {"scikit-learn": "sklearn"},
+    "brax": {"brax": "brax", "mujoco": "mujoco", "mujoco-mjx": "mujoco.mjx"},
+    "video": {"imageio[ffmpeg]": "imageio_ffmpeg"},
     "equinox": {"equinox": "equinox"},
     "haiku": {"dm-haiku": "haiku"},
 }
@@ -38,9 +40,9 @@ def missing(extra: str) -> list[str]:
     return [name for name, module in EXTRAS[extra].items() if not _installed(module)]
 
 
-def require(extra: str) -> None:
-    """Raises unless all of an extra is installed."""
-    absent = missing(extra)
+def require(extra: str, *distributions: str) -> None:
+    """Raises unless all of an extra, or these of it, is installed; nothing is imported."""
+    absent = [name for name in missing(extra) if name in (distributions or EXTRAS[extra])]
     if absent:
         raise MissingExtraError(f"{', '.join(absent)} not installed. Run: {command(extra)}")
 
@@ -59,4 +61,7 @@ def load(module: str) -> ModuleType:
 
 
 def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that this module is in
+        return False

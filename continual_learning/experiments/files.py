@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib.util
 import os
 import shutil
 from collections.abc import Iterator
@@ -21,16 +20,6 @@ _ADVICE = {
 
 class StoreError(RuntimeError):
     """Something is wrong with the folder of a study; says what, where, and what to do."""
-
-
-def need_studies_extra(*modules: str) -> None:
-    """Raises an ImportError if one of these modules is not installed; imports none of them."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"Studies need {', '.join(missing)}, not installed here: "
-            "pip install 'continual-learning[studies]'"
-        )
 
 
 @contextlib.contextmanager

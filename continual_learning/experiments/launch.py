@@ -113,6 +113,10 @@ def _go(
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return late or bool(stopped())
 
+            def left() -> bool:
+                done, total = store.progress(), build.chunks(experiment)
+                return any(done.get(method, 0) < total for method in methods)
+
             for method in methods:
                 trainer = build.trainer(experiment, method, data)
                 shown.method(method, store.progress().get(method, 0), trainer.chunks)
@@ -133,7 +137,7 @@ def _go(
                     checkpoint_seconds=checkpoint_seconds,
                 )
                 store.log(f"{method}: {'finished' if finished else 'stopped'}")
-                if not finished or (stop() and method != methods[-1]):
+                if not finished or (stop() and left()):
                     finished = False
                     break
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ import numpy as np
 
 from continual_learning.experiments import extras
 from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.manifest import ENVIRONMENT
 
 _LABELS = ("seed", "step")
 
@@ -74,26 +76,35 @@ class _Wandb:
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
         self._wandb, self._folder, self._study = extras.load("wandb"), folder, study
+        # Written once, with the moment the study began in it: the study's own, wherever it is moved
+        # and when it is resumed. The name of a folder would join studies that share it.
+        self._id = hashlib.sha256((folder / ENVIRONMENT).read_bytes()).hexdigest()[:12]
         self._runs: dict[tuple[str, int], Any] = {}
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
         """Rows as history."""
+        if any(method != other for other, _ in self._runs):
+            self.close()  # that method is done, and is not to look crashed if this one is killed
         for seed, step, metrics in _series(columns):
             if (method, seed) not in self._runs:
-                name = str(self._study.get("experiment", {}).get("name", "study"))
-                self._runs[method, seed] = self._wandb.init(
-                    project=f"continual-{name}",
-                    group=method,
-                    name=f"{method}-seed{seed}",
-                    id=f"{self._folder.resolve().name}-{method}-{seed}",
-                    resume="allow",
-                    dir=str(self._folder),
-                    config={"study": dict(self._study), "method": method, "seed": seed},
-                    reinit="create_new",
-                )
-            self._runs[method, seed].log(metrics, step=step)
+                self._runs[method, seed] = self._begin(method, seed)
+            # Without `commit` a row is shown only when the next one comes, which may take long.
+            self._runs[method, seed].log(metrics, step=step, commit=True)
 
     def close(self) -> None:
         """Ends the runs."""
         for run in self._runs.values():
             run.finish()
+        self._runs.clear()
+
+    def _begin(self, method: str, seed: int) -> Any:
+        return self._wandb.init(
+            project=f"continual-{self._study.get('experiment', {}).get('name', 'study')}",
+            group=method,
+            name=f"{self._folder.resolve().name}-{method}-seed{seed}",
+            id=f"{self._id}-{method}-{seed}",
+            resume="allow",
+            dir=str(self._folder),
+            config={"study": dict(self._study), "method": method, "seed": seed},
+            reinit="create_new",
+        )

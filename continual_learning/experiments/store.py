@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import checkpoint, manifest
+from continual_learning.experiments import checkpoint, extras, manifest
 from continual_learning.experiments.files import (
     StoreError,
     explained,
     make_folder,
-    need_studies_extra,
     new_folder,
     remove_folder,
     sweep,
@@ -29,7 +28,7 @@ from continual_learning.experiments.parts import Parts
 
 __all__ = ["Store", "StoreError"]
 
-need_studies_extra("pyarrow", "pandas", "tomli_w")
+extras.require("studies", "pyarrow", "pandas", "tomli-w")
 
 KEPT = 2  # checkpoints per method
 

@@ -1,5 +1,6 @@
 """A reset method of one's own in a study: the page says how, and it runs as printed."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -10,14 +11,28 @@ from continual_learning.experiments import methods
 from continual_learning.experiments.errors import StudyError
 from continual_learning.optim import CPR
 
-PAGE = Path(__file__).parents[2] / "docs" / "your_own_method.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "your_own_method.md"
+SNIPPET, STUDY = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def the_class(code):
+    """The first class of a program, without the docstrings of its methods, as text."""
+    [found] = [node for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
+    for part in found.body:
+        if isinstance(part, ast.FunctionDef) and ast.get_docstring(part):
+            del part.body[0]
+    return ast.unparse(found)
+
+
+def test_the_class_of_the_page_is_that_of_the_example():
+    assert the_class(SNIPPET) == the_class((ROOT / "examples" / "own_method.py").read_text())
 
 
 def test_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(methods, "RESETS", dict(methods.RESETS))
-    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[-1]
-    exec(compile(code, str(PAGE), "exec"), {})
+    exec(compile(STUDY, str(PAGE), "exec"), {})
     table = load("runs/mine")
     assert set(table.method) == {"adam", "cpr", "random_resets"}
     assert table[table.method == "random_resets"].units_reset.max() > 0

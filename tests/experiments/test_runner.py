@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from continual_learning.analysis import load
+from continual_learning.experiments import launch, registry
 from continual_learning.experiments.runner import Lanes, run_method
 from tests.experiments.counting import Memory, counter
 
@@ -90,28 +93,53 @@ def test_progress_is_told():
 
 DEVICES = """
 import json, sys
+from pathlib import Path
 import jax
+from continual_learning.experiments import launch
 from continual_learning.experiments.runner import Lanes, run_method
 from tests.experiments.counting import Memory, counter
-keeper, lanes = Memory(), Lanes([0, 1, 2, 3, 4])
-stop = (lambda: len(keeper.parts) == 2) if sys.argv[1] == "stop" else (lambda: False)
-run_method("m", counter(), lanes, keeper, stop=stop)
-run_method("m", counter(), lanes, keeper)
-print(json.dumps([len(jax.devices()), lanes.padding, keeper.column("m", "value").tolist()]))
+from tests.experiments.test_runner import digits
+values = {}
+for how in ("through", "stopped"):
+    keeper, lanes = Memory(), Lanes([0, 1, 2, 3, 4])
+    stop = (lambda: len(keeper.parts) == 2) if how == "stopped" else (lambda: False)
+    run_method("m", counter(), lanes, keeper, stop=stop)
+    run_method("m", counter(), lanes, keeper)
+    values[how] = keeper.column("m", "value").tolist()
+assert launch.run(*digits(), Path(sys.argv[1]), quiet=True) == 0
+print(json.dumps([len(jax.devices()), lanes.padding, values]))
 """
 
 
-@pytest.mark.parametrize("how", ["through", "stop"])
-def test_four_devices_give_the_numbers_of_one(how):
+def digits():
+    """A study of three seeds that resets in both of its tasks: experiment, methods, seeds."""
+    small = registry.get("permuted_digits").at_scale("smoke")
+    sizes = {"hidden": (16,), "examples_per_task": 160, "diagnostics": False}
+    small = small.override(**sizes, **{"cpr.every": 8})
+    return small, ["cpr"], [0, 1, 2]
+
+
+def test_four_devices_give_the_numbers_of_one(tmp_path):
+    """A counter and a classifier, one process for both; the lanes of each need padding."""
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     out = subprocess.run(
-        [sys.executable, "-c", DEVICES, how],
+        [sys.executable, "-c", DEVICES, str(tmp_path / "four")],
         env=env | {"JAX_PLATFORMS": "cpu"},
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        check=True,
     )
+    assert out.returncode == 0, out.stderr
     devices, padding, values = json.loads(out.stdout)
     assert (devices, padding) == (4, 3)
-    np.testing.assert_array_equal(run([0, 1, 2, 3, 4])[0].column("m", "value"), values)
+    expected = run([0, 1, 2, 3, 4])[0].column("m", "value")
+    for how in ("through", "stopped"):
+        np.testing.assert_array_equal(expected, values[how])
+
+    assert launch.run(*digits(), tmp_path / "one", quiet=True) == 0
+    one, four = load(tmp_path / "one"), load(tmp_path / "four")
+    assert len(four) == 3 * 2 and four.units_reset.gt(0).all()
+    exact = ["method", "seed", "step", "task", "online_accuracy"]
+    pd.testing.assert_frame_equal(four[exact], one[exact], check_exact=True)
+    # A device with one lane may add in another order than one with three.
+    pd.testing.assert_frame_equal(four, one, rtol=1e-5)

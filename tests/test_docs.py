@@ -1,0 +1,94 @@
+"""Every command of the pages in docs/ is run, at a size of seconds."""
+
+import re
+import shlex
+from pathlib import Path
+
+import jax
+import pytest
+
+from continual_learning import cli
+from continual_learning.analysis import load
+from continual_learning.experiments import extras, launch
+
+DOCS = Path(__file__).parents[1] / "docs"
+# What makes a study small; where a line of a page says it too, the later one counts.
+SMALL = "--tasks 2 --examples-per-task 32 --rows-per-task 1 --no-diagnostics"
+ELSEWHERE = {"cd runs/digits/checkpoints/cpr/000002 && sha256sum --check SHA256SUMS"}
+"""Run by tests/analysis/test_data_format.py."""
+
+
+def commands(text: str) -> list[str]:
+    """The lines of all blocks of bash."""
+    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip()]
+
+
+def smaller(words: list[str]) -> list[str]:
+    """The words of `continual run`, for seconds: one method, the one that is changed if any is."""
+    method = "cpr" if any(word.startswith("cpr.") for word in words) else "adam"
+    unless_said = {"--methods": method, "--seeds": "2", "--hidden": "8"}
+    more = [each for each in unless_said.items() if each[0] not in words]
+    return [*words, *SMALL.split(), *sum(more, ())]
+
+
+def option(words: list[str], flag: str) -> str:
+    return words[words.index(flag) + 1]
+
+
+def execute(line: str, later: list[str], capsys) -> None:
+    """Runs one line; `later` are those after it."""
+    command, _, target = line.partition(" > ")
+    program, *words = shlex.split(command, comments=True)
+    if program == "pip":
+        [wanted] = re.findall(r"^pip install '\.\[([\w,]+)\]'", line)
+        assert set(wanted.split(",")) <= set(extras.EXTRAS)
+        return
+    assert program == "continual", f"This test does not know how to run {line!r}."
+    if words[-1] == "--help":
+        with pytest.raises(SystemExit, match="0"):
+            cli.main(words)
+        return
+    code = 0
+    if words[0] == "run":
+        words = smaller(words)
+        if any(each.startswith(f"continual resume {option(words, '--out')}") for each in later):
+            words, code = [*words, "--time-limit", "0.001s"], launch.REQUEUE
+    assert cli.main(words) == code, line
+    out = capsys.readouterr().out
+    if target:
+        Path(target).write_text(out)
+    if words[0] == "run" and code == 0:
+        expected = len(option(words, "--methods").split(",")) * int(option(words, "--seeds"))
+        assert len(load(option(words, "--out"))) == expected * 2
+    if words[0] == "resume":
+        assert load(words[1]).groupby(["method", "seed"]).task.nunique().eq(2).all()
+        assert " to resume" not in launch.status(Path(words[1]))
+
+
+@pytest.fixture
+def quick_compilation():
+    """Programs that run for milliseconds need not be good."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_the_commands_of_a_page(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = (DOCS / page).read_text()
+    lines = [line for line in commands(text) if line not in ELSEWHERE]
+    for i, line in enumerate(lines):
+        execute(line, lines[i + 1 :], capsys)
+    # A command in a block of another kind would not be run.
+    told = re.findall(r"^continual .*", text, re.MULTILINE)
+    assert [line for line in lines if line.startswith("continual")] == told
+
+
+def test_a_command_that_is_not_known_is_told(capsys):
+    with pytest.raises(AssertionError, match="does not know how to run 'make coffee'"):
+        execute("make coffee", [], capsys)

@@ -1,0 +1,27 @@
+"""Numbers in the texts of results/ are those of the files beside them."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from results.permuted_mnist import summarise
+
+FOLDER = Path(summarise.__file__).parent
+
+
+@pytest.mark.parametrize("measure", summarise.ACCURACIES)
+def test_the_tables_of_permuted_mnist(measure):
+    table = summarise.table(pd.read_csv(FOLDER / "blocks.csv"), measure)
+    assert table in (FOLDER / "README.md").read_text()
+
+
+def test_the_files_of_permuted_mnist_agree():
+    """A block of a method is the mean of its tasks, in both files."""
+    curves, blocks = (pd.read_csv(FOLDER / f"{name}.csv") for name in ("curves", "blocks"))
+    names = [*summarise.ACCURACIES, *summarise.OTHERS]
+    first = (curves.task // summarise.BLOCK * summarise.BLOCK).rename("first_task")
+    left = curves.groupby(["method", first])[names].mean()
+    right = blocks.groupby(["method", "first_task"])[names].mean()
+    assert len(left) == 6 * 10
+    pd.testing.assert_frame_equal(left, right, rtol=1e-4)
