@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from continual_learning.experiments import extras, manifest
-from continual_learning.experiments.files import StoreError
-from continual_learning.experiments.parts import HYPER, Parts, in_order, read_part
+from continual_learning.experiments import extras
+from continual_learning.experiments.storage import manifest
+from continual_learning.experiments.storage.files import StoreError
+from continual_learning.experiments.storage.parts import HYPER, Parts, in_order, read_part
 
 extras.require("studies", "pyarrow", "pandas")
 

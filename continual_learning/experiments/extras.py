@@ -16,8 +16,6 @@ EXTRAS: dict[str, dict[str, str]] = {
         "rich": "rich",
         "tomli-w": "tomli_w",
     },
-    "brax": {"brax": "brax", "mujoco": "mujoco", "mujoco-mjx": "mujoco.mjx"},
-    "video": {"imageio": "imageio", "imageio-ffmpeg": "imageio_ffmpeg"},
     "tensorboard": {"tensorboardX": "tensorboardX"},
     "wandb": {"wandb": "wandb"},
     "figures": {"altair": "altair", "vl-convert-python": "vl_convert"},

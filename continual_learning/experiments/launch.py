@@ -15,7 +15,7 @@ import jax
 from continual_learning.experiments import build, environment, extras, sinks, spec
 from continual_learning.experiments.progress import display
 from continual_learning.experiments.runner import Lanes, Progress, run_method
-from continual_learning.experiments.store import Store
+from continual_learning.experiments.storage.store import Store
 
 REQUEUE = 75
 """Exit code of a study that was told to stop: run it again to go on."""

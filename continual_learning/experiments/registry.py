@@ -22,7 +22,7 @@ _NAMES = (
 
 
 def names() -> list[str]:
-    """The registered experiments; each is a module of this package with a `SPEC`."""
+    """The registered experiments; each is a module of `presets` with a `SPEC`."""
     return list(_NAMES)
 
 
@@ -33,7 +33,7 @@ def get(name: str | Path) -> ExperimentSpec:
     if name not in _NAMES:
         raise unknown("experiment", str(name), [*_NAMES, "or the path of a .toml file"])
     with trusted():
-        return importlib.import_module(f"continual_learning.experiments.{name}").SPEC
+        return importlib.import_module(f"continual_learning.experiments.presets.{name}").SPEC
 
 
 def is_file(name: str | Path) -> bool:

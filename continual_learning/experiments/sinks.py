@@ -11,7 +11,7 @@ import numpy as np
 
 from continual_learning.experiments import extras
 from continual_learning.experiments.errors import StudyError
-from continual_learning.experiments.manifest import ENVIRONMENT
+from continual_learning.experiments.storage.manifest import ENVIRONMENT
 
 _LABELS = ("seed", "step")
 

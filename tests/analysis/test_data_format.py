@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from continual_learning.experiments.store import Store
+from continual_learning.experiments.storage.store import Store
 from tests.experiments.toy_study import ENVIRONMENT, STUDY, rows_of, state_after, train
 
 PAGE = (Path(__file__).parents[2] / "docs" / "data_format.md").read_text()

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from continual_learning.experiments.store import Store
+from continual_learning.experiments.storage.store import Store
 from tests.experiments import toy_study
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.experiments import checkpoint
-from continual_learning.experiments.store import Store, StoreError
+from continual_learning.experiments.storage import checkpoint
+from continual_learning.experiments.storage.store import Store, StoreError
 from tests.experiments.toy_study import check_consistent, names, rows_of, state_after, train
 
 

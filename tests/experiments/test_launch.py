@@ -15,8 +15,8 @@ import pytest
 from continual_learning.analysis import load
 from continual_learning.envs.errors import DatasetError
 from continual_learning.experiments import launch, registry
-from continual_learning.experiments.files import StoreError
-from continual_learning.experiments.store import Store
+from continual_learning.experiments.storage.files import StoreError
+from continual_learning.experiments.storage.store import Store
 
 ROOT = Path(__file__).parents[2]
 METHODS, SEEDS = ["adam", "cpr"], [0, 3]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from continual_learning.analysis import load
-from continual_learning.experiments.store import Store, StoreError
+from continual_learning.experiments.storage.store import Store, StoreError
 from tests.experiments.toy_study import (
     ENVIRONMENT,
     STUDY,
@@ -243,7 +243,7 @@ def test_the_missing_extra_is_named():
 
 def test_importing_is_light():
     code = (
-        "import sys, continual_learning.experiments.store, continual_learning.analysis;"
+        "import sys, continual_learning.experiments.storage.store, continual_learning.analysis;"
         "assert not {'pandas', 'pyarrow', 'flax'} & set(sys.modules);"
         "from jax._src import xla_bridge; assert not xla_bridge.backends_are_initialized()"
     )

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from continual_learning.analysis import load
-from continual_learning.experiments.store import Store, StoreError
+from continual_learning.experiments.storage.store import Store, StoreError
 from tests.experiments.toy_study import (
     STUDY,
     check_consistent,
@@ -113,7 +113,7 @@ def test_two_stores_on_one_folder(folder):
 
 def test_two_processes_on_one_folder(folder):
     code = (
-        "import sys; from continual_learning.experiments.store import Store, StoreError\n"
+        "import sys; from continual_learning.experiments.storage.store import Store, StoreError\n"
         f"try: Store.open({str(folder)!r})\n"
         "except StoreError as error: print(error); sys.exit(3)\n"
     )

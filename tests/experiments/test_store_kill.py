@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from continual_learning.analysis import load
-from continual_learning.experiments.store import Store
+from continual_learning.experiments.storage.store import Store
 from tests.experiments import toy_study
 from tests.experiments.toy_study import ENVIRONMENT, STUDY, check_consistent, table_of, train
 

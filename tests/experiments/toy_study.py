@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from continual_learning.analysis import load
-from continual_learning.experiments.store import Store
+from continual_learning.experiments.storage.store import Store
 
 STUDY = {"experiment": "toy", "methods": ["adam", "cpr"], "lr": 1e-3, "ppo": {"epochs": 4}}
 ENVIRONMENT = {"jax": "0.0", "commit": None}

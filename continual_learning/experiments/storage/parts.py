@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from continual_learning.experiments.files import StoreError, explained, sweep, write_file
-from continual_learning.experiments.manifest import SCHEMA
+from continual_learning.experiments.storage.files import StoreError, explained, sweep, write_file
+from continual_learning.experiments.storage.manifest import SCHEMA
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ Not in the paper; the methods are those of Permuted MNIST.
 
 import dataclasses
 
-from continual_learning.experiments import permuted_mnist
+from continual_learning.experiments.presets import permuted_mnist
 
 SPEC = dataclasses.replace(
     permuted_mnist.SPEC,

@@ -8,7 +8,7 @@ import os
 import platform
 from pathlib import Path
 
-from continual_learning.experiments.files import StoreError, explained
+from continual_learning.experiments.storage.files import StoreError, explained
 
 
 class Lock:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments.files import StoreError, explained
+from continual_learning.experiments.storage.files import StoreError, explained
 
 SCHEMA = 1
 STUDY = "study.toml"

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import checkpoint, extras, manifest
-from continual_learning.experiments.files import (
+from continual_learning.experiments import extras
+from continual_learning.experiments.storage import checkpoint, manifest
+from continual_learning.experiments.storage.files import (
     StoreError,
     explained,
     make_folder,
@@ -23,8 +24,8 @@ from continual_learning.experiments.files import (
     sweep,
     write_file,
 )
-from continual_learning.experiments.lock import Lock
-from continual_learning.experiments.parts import Parts
+from continual_learning.experiments.storage.lock import Lock
+from continual_learning.experiments.storage.parts import Parts
 
 __all__ = ["Store", "StoreError"]
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.experiments.files import StoreError
+from continual_learning.experiments.storage.files import StoreError
 
 LEAVES = "leaves.json"
 SUMS = "SHA256SUMS"

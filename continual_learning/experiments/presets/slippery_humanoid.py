@@ -1,12 +1,12 @@
 """SlipperyHumanoid: 20 tasks of 20M steps on ground whose friction changes.
 
-Every method has the values of the paper; AdamW and Muon are ours. What the paper leaves out is as
-in its published experiment files: MJX, rewards times 0.1, observations normalised, and a task of
+Every method has the values of the paper. What the paper leaves out is as in its published
+experiment files: MJX, rewards times 0.1, observations normalised, and a task of
 62 rollouts of 327,680 steps.
 """
 
 from continual_learning.experiments.control_spec import ControlSpec
-from continual_learning.experiments.slippery_ant import methods
+from continual_learning.experiments.presets.slippery_ant import methods
 
 SPEC = ControlSpec(
     name="slippery_humanoid",

@@ -5,7 +5,7 @@ The paper names a time-delayed Ant and gives no numbers. These are ours; all els
 
 import dataclasses
 
-from continual_learning.experiments import slippery_ant
+from continual_learning.experiments.presets import slippery_ant
 
 SPEC = dataclasses.replace(
     slippery_ant.SPEC,

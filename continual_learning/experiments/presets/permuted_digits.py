@@ -5,7 +5,7 @@ Not in the paper: a stand-in of the same shape that needs no download.
 
 import dataclasses
 
-from continual_learning.experiments import permuted_mnist
+from continual_learning.experiments.presets import permuted_mnist
 
 SPEC = dataclasses.replace(
     permuted_mnist.SPEC,
