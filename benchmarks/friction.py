@@ -1,8 +1,9 @@
 """Is it friction? A block is pushed over the ground, and what holds it back is compared with μmg.
 
 The block slides along x, y and z without turning, on the ground of the robots: same contact
-parameters, same time step, same solver. It settles, is pushed for half a second with twice μmg,
-and its acceleration says what the ground did: force = push − mass · acceleration.
+parameters, same time step, same solver. It settles, is pushed for half a second with 1.25 or 2
+times μmg, and its acceleration in the second half says what the ground did: force = push − mass ·
+acceleration.
 
     python benchmarks/friction.py --json friction.json
 """
@@ -30,6 +31,7 @@ from continual_learning.envs.robots.robot import solver_set
 
 FRICTIONS = (0.02, 0.05, 0.07, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
 DIRECTIONS = (0.0, 30.0, 45.0)  # degrees
+PUSHES = (1.25, 2.0)  # times μmg
 MASS, GRAVITY = 1.0, 9.81
 
 BLOCK = """
@@ -69,7 +71,7 @@ def block(physics: str, solver: Solver | None, timestep: float) -> tuple[Any, An
 
 
 def measured(
-    engine: Any, system: Any, friction: jax.Array, degrees: jax.Array, push: float = 2.0
+    engine: Any, system: Any, friction: jax.Array, degrees: jax.Array, push: jax.Array
 ) -> dict[str, jax.Array]:
     """What a sliding block meets, everything [].
 
@@ -78,7 +80,7 @@ def measured(
       system: of the block.
       friction: float32 [], μ.
       degrees: float32 [], direction of the push.
-      push: as a multiple of μmg.
+      push: float32 [], as a multiple of μmg.
     """
     system = system.tree_replace({"geom_friction": system.geom_friction.at[:, 0].set(friction)})
     timestep = system.opt.timestep
@@ -105,10 +107,15 @@ def measured(
 
 
 def table(physics: str, solver: Solver | None, timestep: float) -> dict[str, Any]:
-    """Force over Coulomb's, [frictions, directions], and how high the block hops in metres."""
+    """Force over μmg [pushes, frictions, directions], and how high the block hops in metres."""
     engine, system = block(physics, solver, timestep)
-    every = jax.vmap(jax.vmap(lambda mu, d: measured(engine, system, mu, d), (None, 0)), (0, None))
-    found = jax.jit(every)(jnp.asarray(FRICTIONS), jnp.asarray(DIRECTIONS))
+    shape = len(PUSHES), len(FRICTIONS), len(DIRECTIONS)
+    push, friction, degrees = (
+        jnp.asarray(grid.reshape(-1), jnp.float32)
+        for grid in np.meshgrid(PUSHES, FRICTIONS, DIRECTIONS, indexing="ij")
+    )
+    every = jax.vmap(lambda mu, d, p: measured(engine, system, mu, d, p))
+    found = jax.tree.map(lambda x: x.reshape(shape), jax.jit(every)(friction, degrees, push))
     return {
         "ratio": np.asarray(found["force"] / found["coulomb"]).round(4).tolist(),
         "hop": np.asarray(found["height"]).round(4).tolist(),
@@ -133,15 +140,17 @@ def main() -> None:
         "device": jax.devices()[0].device_kind,
         "frictions": FRICTIONS,
         "directions": DIRECTIONS,
+        "pushes": PUSHES,
         "results": {},
     }
     for name, (physics, solver, timestep) in cases.items():
         rows = report["results"][name] = table(physics, solver, timestep)
         print(f"\n{name}: force / μmg when pushed along {DIRECTIONS} degrees; hop in mm")
-        for mu, ratios, hops in zip(FRICTIONS, rows["ratio"], rows["hop"], strict=True):
-            print(
-                f"  μ {mu:5.2f}  {' '.join(f'{r:7.3f}' for r in ratios)}   {1e3 * max(hops):6.1f}"
-            )
+        for i, push in enumerate(PUSHES):
+            print(f"  pushed with {push} μmg")
+            for mu, ratios, hops in zip(FRICTIONS, rows["ratio"][i], rows["hop"][i], strict=True):
+                numbers = " ".join(f"{ratio:7.3f}" for ratio in ratios)
+                print(f"  μ {mu:5.2f}  {numbers}   {1e3 * max(hops):6.1f}")
     if args.json:
         args.json.write_text(json.dumps(report, indent=1))
 

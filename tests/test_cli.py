@@ -57,8 +57,9 @@ def fails(capsys, *words: str) -> str:
 def test_list(capsys):
     assert cli.main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
-    tasks = {name: str(registry.get(name).tasks) for name in registry.names()}
-    assert [line.split()[:3] for line in lines] == [[name, "5", n] for name, n in tasks.items()]
+    specs = {name: registry.get(name) for name in registry.names()}
+    expected = [[name, str(each.seeds), str(each.tasks)] for name, each in specs.items()]
+    assert [line.split()[:3] for line in lines] == expected
     assert "as in the paper" in lines[0]
 
 

@@ -9,11 +9,15 @@ import pytest
 
 from continual_learning import cli
 from continual_learning.analysis import load
-from continual_learning.experiments import extras, launch
+from continual_learning.experiments import extras, launch, registry
 
 DOCS = Path(__file__).parents[1] / "docs"
 # What makes a study small; where a line of a page says it too, the later one counts.
-SMALL = "--tasks 2 --examples-per-task 32 --rows-per-task 1 --no-diagnostics"
+SMALL = "--tasks 2 --examples-per-task 32 --rows-per-task 1 --no-diagnostics --hidden 8"
+SMALL_CONTROL = (
+    "--tasks 2 --iterations-per-task 1 --iterations-per-chunk 1 --environments 2 --rollout 4 "
+    "--minibatches 2 --epochs 1 --policy-hidden 8 --value-hidden 8 --no-diagnostics"
+)
 ELSEWHERE = {"cd runs/digits/checkpoints/cpr/000002 && sha256sum --check SHA256SUMS"}
 """Run by tests/analysis/test_data_format.py."""
 
@@ -28,9 +32,11 @@ def commands(text: str) -> list[str]:
 def smaller(words: list[str]) -> list[str]:
     """The words of `continual run`, for seconds: one method, the one that is changed if any is."""
     method = "cpr" if any(word.startswith("cpr.") for word in words) else "adam"
-    unless_said = {"--methods": method, "--seeds": "2", "--hidden": "8"}
+    control = words[1] in registry.names() and registry.get(words[1]).kind == "control"
+    sizes = (SMALL_CONTROL if control else SMALL).split()
+    unless_said = {"--methods": method, "--seeds": "2"}
     more = [each for each in unless_said.items() if each[0] not in words]
-    return [*words, *SMALL.split(), *sum(more, ())]
+    return [*words, *(sizes if "--hidden" not in words else sizes[:-2]), *sum(more, ())]
 
 
 def option(words: list[str], flag: str) -> str:
@@ -71,7 +77,8 @@ def execute(line: str, later: list[str], capsys) -> None:
 def quick_compilation():
     """Programs that run for milliseconds need not be good."""
     jax.config.update("jax_disable_most_optimizations", True)
-    yield
+    with jax.numpy_rank_promotion("allow"):  # as Brax's code relies on
+        yield
     jax.config.update("jax_disable_most_optimizations", False)
 
 

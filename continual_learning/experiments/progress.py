@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, Self
 
+import numpy as np
+
 from continual_learning.experiments.runner import Progress
 
 
@@ -39,12 +41,17 @@ def display(quiet: bool, methods: int) -> Display:
 
 
 def line(progress: Progress, headline: str) -> str:
-    """What to say of a chunk: the mean of the headline over seeds, speed and time left."""
+    """What to say of a chunk: the mean of the headline over seeds, speed and time left.
+
+    Rows that lack the headline (NaN) do not count; "none yet" if all do.
+    """
     last = progress.columns["task"] == progress.columns["task"].max()
-    value = float(progress.columns[headline][last].mean())
+    values = progress.columns[headline][last]
+    values = values[~np.isnan(values)]
+    value = f"{values.mean():.4f}" if values.size else "none yet"
     rate = progress.steps / max(progress.seconds, 1e-9)
     left = duration((progress.chunks - progress.done) * progress.seconds)
-    return f"{headline} {value:.4f}, {rate:,.0f} steps/s, {left} left"
+    return f"{headline} {value}, {rate:,.0f} steps/s, {left} left"
 
 
 def duration(seconds: float) -> str:

@@ -235,7 +235,7 @@ def test_the_missing_extra_is_named():
         "try: import continual_learning.{}\n"
         "except ImportError as error: print(error)\n"
     )
-    for module in ("experiments.store", "analysis"):
+    for module in ("experiments.storage.store", "analysis"):
         run = [sys.executable, "-c", code.format(module)]
         output = subprocess.run(run, check=True, capture_output=True, text=True).stdout
         assert output == "pyarrow not installed. Run: pip install 'continual-learning[studies]'\n"

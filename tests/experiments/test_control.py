@@ -1,0 +1,170 @@
+"""PPO on robots as studies: presets, errors, one program, exact resume, small checkpoints."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from continual_learning.agents import ppo as agent
+from continual_learning.analysis import load
+from continual_learning.experiments import control, launch, registry, spec
+from continual_learning.experiments.base import MethodSpec
+from continual_learning.experiments.control_spec import ControlSpec
+from continual_learning.experiments.errors import StudyError
+
+TINY = {
+    "tasks": 2,
+    "iterations_per_task": 2,
+    "iterations_per_chunk": 1,
+    "environments": 4,
+    "episode_length": 6,
+    "rollout": 8,
+    "minibatches": 2,
+    "epochs": 1,
+    "policy_hidden": (8,),
+    "value_hidden": (8,),
+}
+
+
+def tiny(name="slippery_ant", **fields):
+    return spec.from_dict(spec.to_dict(registry.get(name))).override(**(TINY | fields))
+
+
+@pytest.fixture(autouse=True)
+def promotion():
+    with jax.numpy_rank_promotion("allow"):  # as Brax's code relies on
+        yield
+
+
+def test_the_presets_are_the_papers():
+    ant, humanoid = registry.get("slippery_ant"), registry.get("slippery_humanoid")
+    assert isinstance(ant, ControlSpec) and isinstance(humanoid, ControlSpec)
+    assert (ant.physics, humanoid.physics) == ("generalized", "mjx")
+    assert ant.rollout * ant.environments == 196_608
+    assert humanoid.rollout * humanoid.environments == 327_680
+    assert (ant.iterations_per_task, humanoid.iterations_per_task) == (102, 62)
+    assert ant.steps_per_task == pytest.approx(20e6, rel=0.02)
+    assert humanoid.steps_per_task == pytest.approx(20e6, rel=0.02)
+    for each in (ant, humanoid):
+        assert (each.tasks, each.seeds, each.environments, each.episode_length) == (
+            (20, 15, 2048, 1000)
+        )
+        assert (each.epochs, each.minibatches, each.discount, each.gae_lambda) == (
+            (4, 32, 0.97, 0.95)
+        )
+        assert (each.entropy_coefficient, each.clip_ratio, each.value_coefficient) == (
+            (1e-3, 0.2, 0.5)
+        )
+        assert each.changes == "friction = log_uniform(0.02, 2.0)"
+        assert each.value_hidden == (256,) * 5 and each.reward_floor == -5.0
+        assert {m.clip for m in each.methods.values()} == {0.5}
+    assert ant.policy_hidden == (32,) * 4 and humanoid.policy_hidden == (128,) * 4
+    assert (ant.reward_scale, humanoid.reward_scale) == (1.0, 0.1)
+    assert (ant.normalise_observations, humanoid.normalise_observations) == (False, True)
+    assert {m.learning_rate for m in ant.methods.values()} == {1e-3}
+    assert {m.learning_rate for m in humanoid.methods.values()} == {3e-4}
+    chosen = {
+        name: (dict(ant.methods[name].options), dict(humanoid.methods[name].options))
+        for name in ("cpr", "cbp", "redo", "regrama", "shrink_perturb")
+    }
+    assert [o["max_reset"] for o in chosen["cpr"]] == [0.015, 0.05]
+    assert [o["replacement_rate"] for o in chosen["cbp"]] == [3e-3, 2.5e-3]
+    assert [o["threshold"] for o in chosen["redo"]] == [0.65, 0.5]
+    assert [o["threshold"] for o in chosen["regrama"]] == [0.25, 0.15]
+    assert all(o["every"] == 1000 for o in (*chosen["cpr"], *chosen["shrink_perturb"]))
+    assert all(o["every"] == 100 for o in (*chosen["redo"], *chosen["regrama"]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"changes": "frction = 1"}, "frction.*friction"),
+        ({"changes": "friction = normal(0, 1)"}, "log_uniform"),
+        ({"changes": "action_delay = 1"}, "longest_action_delay above 0"),
+        ({"longest_action_delay": -1}, "must not be negative"),
+        ({"iterations_per_chunk": 4}, "must divide the 2 iterations of a task, as 2 does"),
+        ({"minibatches": 5}, "must divide the 32 samples of a rollout, as 4 does"),
+        ({"discount": 1.5}, "at most 1"),
+        ({"value_hidden": ()}, "at least one layer"),
+        ({"physics": "spring"}, "generalized"),
+    ],
+)
+def test_wrong_values(fields, says):
+    with pytest.raises(StudyError, match=says):
+        tiny(**fields)
+
+
+@pytest.mark.parametrize("physics", ["generalized", "mjx"])
+def test_a_checkpoint_of_the_ant_at_full_size_is_small(physics):
+    ant = registry.get("slippery_ant").override(physics=physics)
+    trainer = control.trainer(ant, "cpr", None)
+    state = jax.eval_shape(trainer.init, jax.random.key(0), {}, ())
+    leaves = jax.tree.leaves(state)
+    size = sum(
+        8 if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x.size * x.dtype.itemsize
+        for x in leaves
+    )
+    assert size < 5 * 2**20
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """Two methods: through, and stopped after every chunk; and how often PPO was traced."""
+    folder = tmp_path_factory.mktemp("studies")
+    traced, improve = [], agent.improve
+
+    def counted(*args, **kwargs):
+        traced.append(1)
+        return improve(*args, **kwargs)
+
+    experiment = tiny(**{"cpr.every": 2, "redo.every": 2})
+    with pytest.MonkeyPatch.context() as patch, jax.numpy_rank_promotion("allow"):
+        patch.setattr(agent, "improve", counted)
+        whole, parts = folder / "whole", folder / "parts"
+        assert launch.run(experiment, ["cpr"], [0, 3], whole, quiet=True) == 0
+        count = len(traced)
+        code = launch.run(experiment, ["cpr"], [0, 3], parts, quiet=True, time_limit=1e-9)
+        assert code == launch.REQUEUE
+        assert launch.resume(parts, quiet=True) == 0
+    return load(whole), load(parts), count
+
+
+def test_one_trace_serves_all_tasks_and_seeds(studies):
+    assert studies[2] == 1
+
+
+def test_stopped_and_resumed_equals_through(studies):
+    through, resumed, _ = studies
+    pd.testing.assert_frame_equal(through, resumed, check_exact=True)
+
+
+def test_rows(studies):
+    rows, _, _ = studies
+    assert len(rows) == 2 * 2 * 2
+    one = rows[rows.seed == 3]
+    assert one.step.tolist() == [32, 64, 96, 128] and one.task.tolist() == [0, 0, 1, 1]
+    frictions = rows.groupby(["seed", "task"]).friction
+    assert (frictions.nunique() == 1).all() and rows.friction.nunique() == 4
+    assert rows.friction.between(0.02, 2.0).all()
+    assert (rows.diverged == 0).all()
+    assert rows.episodes_ended.sum() > 0 and rows.value_units_reset.max() > 0
+    measured = rows.drop(columns=["episode_return", "episode_length"]).select_dtypes(float)
+    assert np.isfinite(measured.to_numpy()).all()
+
+
+def test_every_method_makes_a_program():
+    for name, method in registry.get("slippery_ant").methods.items():
+        assert isinstance(method, MethodSpec)
+        trainer = control.trainer(tiny(diagnostics=False), name, None)
+        state = jax.eval_shape(trainer.init, jax.random.key(0), {}, ())
+        after, rows = jax.eval_shape(trainer.chunk, state, {}, ())
+        assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(
+            lambda x: (x.shape, x.dtype), state
+        )
+        assert rows["step"].shape == (1,)
+
+
+def test_a_delayed_ant_has_its_delay_in_its_rows():
+    stream = control.stream(tiny("delayed_ant"))
+    task = stream.task(jax.random.key(0), jax.numpy.int32(1))
+    assert float(task["action_delay"]) in range(9) and float(task["friction"]) == 1.0
