@@ -1,5 +1,11 @@
 """Streams of task parameters."""
 
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from continual_learning.envs import Integers, LogUniform, TaskStream, Uniform, Values
+from continual_learning.envs import Episodes, Integers, LogUniform, TaskStream, Uniform, Values
 from continual_learning.envs.streams import parse_changes, parse_draw
 from tests.envs.toys import Counter
 
@@ -103,3 +109,16 @@ def test_any_text_is_parsed_or_refused(text):
         parse_draw(text)
     except ValueError as error:
         assert "Valid" in str(error)
+
+
+def test_the_environment_on_the_page_runs():
+    text = (Path(__file__).parents[2] / "docs" / "robots.md").read_text()
+    [code] = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    made: dict[str, Any] = {"__name__": "page"}
+    sys.modules["page"] = ModuleType("page")  # where dataclasses look their class up
+    exec(compile(code, "docs/robots.md", "exec"), made)
+    episodes, task = Episodes(made["Target"](), count=3, length=4), made["task"]
+    live = episodes.live(episodes.begin(KEY, task), task)
+    live, timestep = episodes.step(live, jnp.ones((3, 1)), task)
+    assert timestep.reward.shape == (3,) and (timestep.reward <= 0).all()
+    assert task["drift"] == np.float32(0.01) and -1 <= task["target"] < 1
