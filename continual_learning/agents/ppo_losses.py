@@ -9,6 +9,9 @@ from continual_learning.networks import DiagonalGaussian
 
 Number = float | jax.Array
 
+LARGEST = 40.0
+"""Of the logarithm of a ratio of densities."""
+
 
 def policy_loss(
     policy: DiagonalGaussian,
@@ -37,7 +40,8 @@ def policy_loss(
     """
     if normalise:
         advantage = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
-    log_ratio = policy.log_prob(action) - old_log_prob
+    # Beyond this a ratio overflows in float32, and one sample would make all weights NaN.
+    log_ratio = jnp.clip(policy.log_prob(action) - old_log_prob, -LARGEST, LARGEST)
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1 - clip_ratio, 1 + clip_ratio)
     surrogate = jnp.mean(jnp.minimum(ratio * advantage, clipped * advantage))

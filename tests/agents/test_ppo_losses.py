@@ -70,3 +70,21 @@ def test_explained_variance():
     assert explained_variance(jnp.zeros(3), targets) == 0
     assert explained_variance(-targets, targets) == pytest.approx(1 - 4)
     assert np.isnan(explained_variance(targets, jnp.ones(3)))
+
+
+def test_a_ratio_that_would_overflow_poisons_nothing():
+    def loss(mean):
+        policy = DiagonalGaussian(mean, jnp.full((2, 1), 1e-3))
+        old = jnp.array([-1e6, 0.0])  # the density is e^(1e6) times what it was, and the reverse
+        return policy_loss(
+            policy,
+            jnp.zeros((2, 1)),
+            old,
+            jnp.array([-1.0, 1.0]),
+            clip_ratio=0.2,
+            entropy_coefficient=0.0,
+            normalise=False,
+        )[0]
+
+    value, gradient = jax.value_and_grad(loss)(jnp.full((2, 1), 0.5))
+    assert np.isfinite(value) and np.isfinite(gradient).all()
