@@ -85,9 +85,8 @@ class OpenGL:
                 warnings.simplefilter("ignore")  # GLFW warns of what is raised below
                 self._renderer: Any = Renderer(self._model, height, width)
         except Exception as error:  # whatever the libraries of a platform raise
-            OpenGL._failure = (
-                f"MuJoCo's renderer cannot start: {_reason(error)}. {_ADVICE}; or draw a sketch."
-            )
+            why = f"MuJoCo's renderer cannot start: {_reason(error)}"
+            OpenGL._failure = f"{why}. {_ADVICE}; or draw a sketch."
             raise OpenGLError(OpenGL._failure) from error
 
     def frame(self, q: np.ndarray) -> np.ndarray:

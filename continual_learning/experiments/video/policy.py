@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,23 +188,31 @@ def play(
     return Played(body.q, body.qd[..., 0], length, total, 1 + before, reward, ended)
 
 
-def _program(trained: Trained, steps: int, stochastic: bool) -> Any:
+def actor(trained: Trained, stochastic: bool) -> Callable[..., jax.Array]:
+    """(params, normaliser, key, observations [n, observation_size]) -> actions [n, action_size]."""
+    experiment = trained.experiment
+    network = control.policy(experiment, trained.env.action_size)
+
+    def act(params: Any, normaliser: Any, key: jax.Array, observations: jax.Array) -> jax.Array:
+        if experiment.normalise_observations:
+            observations = normaliser.normalise(observations)
+        outputs = jnp.asarray(network.apply(params, observations))
+        gaussian = DiagonalGaussian.from_outputs(outputs)
+        return gaussian.sample(key) if stochastic else gaussian.mean
+
+    return act
+
+
+def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., Any]:
     """(params, normaliser, {parameter: [tasks]}) -> arrays [tasks, steps, …]."""
-    experiment, env = trained.experiment, trained.env
-    network = control.policy(experiment, env.action_size)
-    episodes = Episodes(env, 1, experiment.episode_length)
+    act = actor(trained, stochastic)
+    episodes = Episodes(trained.env, 1, trained.experiment.episode_length)
     starts, draws = (jax.random.fold_in(trained.key, use) for use in (EPISODES, ACTIONS))
 
     def one(params: Any, normaliser: Any, task: Task) -> Any:
-        def act(key: jax.Array, observation: jax.Array) -> jax.Array:
-            if experiment.normalise_observations:
-                observation = normaliser.normalise(observation)
-            outputs = jnp.asarray(network.apply(params, observation))
-            gaussian = DiagonalGaussian.from_outputs(outputs)
-            return gaussian.sample(key) if stochastic else gaussian.mean
-
         def step(live: Live, number: jax.Array) -> tuple[Live, Any]:
-            action = act(jax.random.fold_in(draws, number), live.observation)
+            key = jax.random.fold_in(draws, number)
+            action = act(params, normaliser, key, live.observation)
             after, reached = episodes.step(live, action, task)
             state = live.state
             seen = _body(state.env), state.length, state.total, reached.reward, reached.ended
