@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import mujoco
 import numpy as np
@@ -118,7 +119,7 @@ def test_a_sketch_shows_motion(model):
 class FakeRenderer:
     """Notes what it is told, and draws the height of what the camera looks at."""
 
-    made: list = []
+    made: ClassVar[list] = []
 
     def __init__(self, model, height, width):
         self.made.append(self)

@@ -80,7 +80,7 @@ class Played(NamedTuple):
       total: float32, rewards of the episode so far.
       episode: int32, 1 for the first.
       reward: float32, of the step.
-      ended: bool, whether the step ended the episode; the next one begins as the first did.
+      ended: bool, whether the step ended the episode.
     """
 
     q: np.ndarray
@@ -168,12 +168,12 @@ def tasks_of(
 def play(
     trained: Trained, tasks: Sequence[Mapping[str, float]], steps: int, *, stochastic: bool = False
 ) -> Played:
-    """Plays all tasks side by side, from the same first state, as one program.
+    """Plays all tasks side by side, from the same first states, as one program.
 
     Args:
       trained: the policy.
       tasks: every parameter of each.
-      steps: how many; episodes end and begin anew as in training.
+      steps: how many; an episode that ends as in training is followed by another.
       stochastic: whether actions are drawn, as in training, or the mean ones.
     """
     program = _program(trained, steps, stochastic)
@@ -206,7 +206,8 @@ def actor(trained: Trained, stochastic: bool) -> Callable[..., jax.Array]:
 def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., Any]:
     """(params, normaliser, {parameter: [tasks]}) -> arrays [tasks, steps, …]."""
     act = actor(trained, stochastic)
-    episodes = Episodes(trained.env, 1, trained.experiment.episode_length)
+    # Every start is a new one: from the same one, mean actions would do the same again.
+    episodes = Episodes(trained.env, 1, trained.experiment.episode_length, restart="fresh")
     starts, draws = (jax.random.fold_in(trained.key, use) for use in (EPISODES, ACTIONS))
 
     def one(params: Any, normaliser: Any, task: Task) -> Any:
@@ -218,8 +219,7 @@ def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., An
             seen = _body(state.env), state.length, state.total, reached.reward, reached.ended
             return after, jax.tree.map(lambda x: x[0], seen)
 
-        begun = episodes.begin(starts, task)
-        live = episodes.live(begun, task, first=begun.env)
+        live = episodes.live(episodes.begin(starts, task), task)
         return jax.lax.scan(step, live, jnp.arange(steps))[1]
 
     return jax.jit(jax.vmap(one, (None, None, 0)))
