@@ -15,7 +15,6 @@ from continual_learning.experiments import extras
 from continual_learning.experiments.errors import StudyError, unknown
 
 if TYPE_CHECKING:  # MuJoCo must not be imported before its platform is chosen
-    from continual_learning.envs.robots import Robot
     from continual_learning.experiments.video.policy import Played
 
 Renderer = Literal["auto", "mujoco", "sketch"]
@@ -95,9 +94,10 @@ def render(
             flush=True,
         )
         played = policy.play(trained, tasks, steps, stochastic=stochastic)
-        stride = math.ceil(1 / (trained.robot.dt * fps) - 1e-6)
-        pictures = frames(drawer, played, tasks, trained.robot, stride)
-        rate = 1 / (trained.robot.dt * stride)
+        dt, usual = trained.robot.dt, trained.env.parameters
+        stride = math.ceil(1 / (dt * fps) - 1e-6)
+        pictures = frames(drawer, played, tasks, usual, dt=dt, stride=stride)
+        rate = 1 / (dt * stride)
         count = writing.write(out, pictures, rate)
     finally:
         drawer.close()
@@ -126,7 +126,13 @@ def open_drawer(renderer: Renderer, model: Any, size: tuple[int, int]) -> Drawer
 
 
 def frames(
-    drawer: Drawer, played: Played, tasks: Sequence[Mapping[str, float]], robot: Robot, stride: int
+    drawer: Drawer,
+    played: Played,
+    tasks: Sequence[Mapping[str, float]],
+    usual: Mapping[str, float],
+    *,
+    dt: float,
+    stride: int,
 ) -> Iterator[np.ndarray]:
     """Pictures of all tasks side by side, labelled, of every `stride`-th step.
 
@@ -134,7 +140,8 @@ def frames(
       drawer: of one panel.
       played: what happened, [tasks, steps, …].
       tasks: parameters of each.
-      robot: whose usual parameters and seconds in a step count.
+      usual: values that need not be told.
+      dt: seconds in a step.
       stride: 1 for every step.
     """
     from continual_learning.experiments.video import panels
@@ -143,12 +150,12 @@ def frames(
         row = []
         for i, task in enumerate(tasks):
             moment = panels.moment_text(
-                played.length[i, step] * robot.dt,
+                played.length[i, step] * dt,
                 played.speed[i, step],
                 played.total[i, step],
                 played.episode[i, step],
             )
-            lines = panels.task_text(task, robot.parameters), moment
+            lines = panels.task_text(task, usual), moment
             row.append(panels.labelled(drawer.frame(played.q[i, step]), lines))
         yield panels.side_by_side(row)
 

@@ -226,13 +226,22 @@ def test_the_file_has_a_name_if_none_is_given(study, quickly, tmp_path, monkeypa
     assert [file.name for file in tmp_path.iterdir()] == ["slippery_ant_adam_seed0.mp4"]
 
 
+def test_delays_are_filmed_and_told(delayed, quickly, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(panels, "labelled", lambda frame, lines: told.append(lines[0]) or frame)
+    words = f"render {delayed} --steps 1 --renderer sketch --friction 0.5 --set action_delay=4"
+    assert cli.main([*words.split(), "--out", str(tmp_path / "a.gif")]) == 0
+    assert told == ["friction 0.5, action delay 4"]
+
+
 def test_labels_are_of_the_moment(filmed, study, monkeypatch):
     played, told = filmed[1], []
     robot = policy.trained(study, "adam").robot
     monkeypatch.setattr(panels, "labelled", lambda frame, lines: told.append(lines) or frame)
     tasks = [{**robot.parameters, "friction": friction} for friction in FRICTIONS]
     drawer = Sketch(robot.mujoco_model, 32, 32)
-    assert len(list(render.frames(drawer, played, tasks, robot, stride=20))) == STEPS // 20
+    shown = list(render.frames(drawer, played, tasks, robot.parameters, dt=robot.dt, stride=20))
+    assert len(shown) == STEPS // 20
     assert [line[0] for line in told] == ["friction 0.02", "friction 2"] * 2
     assert told[0][1].startswith("0.0 s, ") and told[0][1].endswith(" return 0.0")
     assert f"return {played.total[1, 20]:.1f}, episode {played.episode[1, 20]}" in told[3][1]
