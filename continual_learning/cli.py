@@ -1,4 +1,4 @@
-"""The command line: `continual list | show | run | resume | status | doctor`.
+"""The command line: `continual list | show | run | resume | status | render | doctor`.
 
 JAX is imported by what needs it, so that help and lists come at once.
 """
@@ -118,6 +118,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
         each.add_argument("folder", type=Path, metavar="DIR", help="folder of the run")
     for each in (run, resume):
         _add_running(each)
+    _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
     command("doctor", _doctor, "say what is installed, and try one training step")
 
     args, rest = parser.parse_known_args(words)
@@ -139,6 +140,56 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deterministic", action="store_true", help="same numbers again on a GPU, more slowly"
     )
+
+
+def _add_render(parser: argparse.ArgumentParser) -> None:
+    add: Any = parser.add_argument
+    add("folder", type=Path, metavar="DIR", help="folder of the run, finished or not")
+    add("--method", metavar="NAME", help="whose policy (default: the only method there is)")
+    add("--seed", type=int, metavar="SEED", help="of this seed (default: the first)")
+    add(
+        "--friction",
+        type=float,
+        action="append",
+        default=[],
+        metavar="NUMBER",
+        help="of the ground; repeatable, a panel each (default: that of the last task)",
+    )
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        dest="assignments",
+        help="another value for a task parameter, such as gravity=0.5; repeatable",
+    )
+    add("--steps", type=int, default=500, metavar="STEPS", help="how many (default: 500)")
+    add(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="the video, .mp4 or .gif (default: EXPERIMENT_METHOD_seedSEED.mp4)",
+    )
+    add("--force", action="store_true", help="replace the file if it is there")
+    add(
+        "--renderer",
+        default="auto",
+        metavar="NAME",
+        help="mujoco (needs OpenGL), sketch, or auto: mujoco if it starts (default: auto)",
+    )
+    add(
+        "--size",
+        type=options.argument(options.size),
+        default=(480, 360),
+        metavar="WIDTHxHEIGHT",
+        help="of a panel (default: 480x360)",
+    )
+    add("--fps", type=float, default=30, help="most frames in a second (default: 30)")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument(
+        "--deterministic", action="store_true", help="the policy's mean actions (the default)"
+    )
+    actions.add_argument("--stochastic", action="store_true", help="actions drawn as in training")
 
 
 def _experiment(words: list[str]) -> spec.ExperimentSpec | None:
@@ -193,6 +244,17 @@ def _resume(args: argparse.Namespace) -> int:
 def _status(args: argparse.Namespace) -> int:
     folder = _folder(args)
     print(_launch(args).status(folder))
+    return 0
+
+
+def _render(args: argparse.Namespace) -> int:
+    folder, changes = _folder(args), options.parameters(args.assignments)
+    extras.require("studies")
+    from continual_learning.experiments import render
+
+    same = ("method", "seed", "steps", "stochastic", "renderer", "size", "fps", "force")
+    given = {name: getattr(args, name) for name in same}
+    render.render(folder, args.out, frictions=args.friction, changes=changes, **given)
     return 0
 
 

@@ -35,9 +35,17 @@ def launched(monkeypatch):
     def status(path):
         return f"all of {path} is done"
 
-    fake = types.SimpleNamespace(run=run, resume=resume, status=status)
-    monkeypatch.setattr(experiments, "launch", fake, raising=False)
-    monkeypatch.setitem(sys.modules, "continual_learning.experiments.launch", fake)
+    def render(path, out, **more):
+        calls.append(("render", path, out, more))
+        return out
+
+    fakes = {
+        "launch": types.SimpleNamespace(run=run, resume=resume, status=status),
+        "render": types.SimpleNamespace(render=render),
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setattr(experiments, name, fake, raising=False)
+        monkeypatch.setitem(sys.modules, f"continual_learning.experiments.{name}", fake)
     return calls
 
 
@@ -132,6 +140,43 @@ def test_resume_and_status(launched, capsys, tmp_path):
     assert capsys.readouterr().out == f"all of {tmp_path} is done\n"
 
 
+def test_render(launched, tmp_path):
+    assert cli.main(["render", str(tmp_path)]) == 0
+    usual = {
+        "method": None,
+        "seed": None,
+        "frictions": [],
+        "changes": {},
+        "steps": 500,
+        "stochastic": False,
+        "renderer": "auto",
+        "size": (480, 360),
+        "fps": 30,
+        "force": False,
+    }
+    words = (
+        "--method cpr --seed 3 --friction 0.02 --friction 2 --set gravity=0.5 --set strength=2 "
+        "--steps 20 --stochastic --renderer sketch --size 64x48 --fps 12.5 --force --out a.gif"
+    )
+    assert cli.main(["render", str(tmp_path), *words.split()]) == 0
+    changed = {
+        "method": "cpr",
+        "seed": 3,
+        "frictions": [0.02, 2.0],
+        "changes": {"gravity": 0.5, "strength": 2.0},
+        "steps": 20,
+        "stochastic": True,
+        "renderer": "sketch",
+        "size": (64, 48),
+        "fps": 12.5,
+        "force": True,
+    }
+    assert launched == [
+        ("render", tmp_path, None, usual),
+        ("render", tmp_path, Path("a.gif"), changed),
+    ]
+
+
 # Errors ------------------------------------------------------------------------------------------
 
 
@@ -162,6 +207,8 @@ def test_resume_and_status(launched, capsys, tmp_path):
         ("show permuted_mnist more", "unexpected 'more'"),
         ("resume no_such_folder", "no folder no_such_folder"),
         ("status no_such_folder", "no folder no_such_folder"),
+        ("render no_such_folder", "no folder no_such_folder"),
+        ("render", "DIR"),
     ],
 )
 def test_errors(capsys, launched, words, message):
@@ -297,7 +344,8 @@ COMMANDS = [
 def test_the_commands_of_the_page(capsys, launched, tmp_path, monkeypatch):
     """Those that need the runner get as far as calling it."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs" / "second").mkdir(parents=True)
+    for name in ("second", "ant"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
     assert len(COMMANDS) > 10
     for command in COMMANDS:
         words, _, target = command.partition(" > ")
@@ -309,7 +357,7 @@ def test_the_commands_of_the_page(capsys, launched, tmp_path, monkeypatch):
         out = capsys.readouterr().out
         if target:
             Path(target).write_text(out)
-    assert len(launched) == sum(c.split()[1] in ("run", "resume") for c in COMMANDS) - 1
+    assert len(launched) == sum(c.split()[1] in ("run", "resume", "render") for c in COMMANDS) - 1
 
 
 def test_the_file_and_the_python_of_the_page(tmp_path, monkeypatch):

@@ -3,3 +3,7 @@
 
 class DatasetError(Exception):
     """A data set is missing, damaged or cannot be downloaded; the message says what to do."""
+
+
+class OpenGLError(Exception):
+    """Pictures cannot be made with OpenGL here; the message says what to do."""

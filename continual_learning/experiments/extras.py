@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from importlib.machinery import PathFinder
 from types import ModuleType
 
 from continual_learning.experiments.errors import MissingExtraError
@@ -21,7 +22,7 @@ EXTRAS: dict[str, dict[str, str]] = {
     "figures": {"altair": "altair", "vl-convert-python": "vl_convert"},
     "demo": {"scikit-learn": "sklearn"},
     "brax": {"brax": "brax", "mujoco": "mujoco", "mujoco-mjx": "mujoco.mjx"},
-    "video": {"imageio[ffmpeg]": "imageio_ffmpeg"},
+    "video": {"imageio[ffmpeg]": "imageio_ffmpeg", "pillow": "PIL"},
     "equinox": {"equinox": "equinox"},
     "haiku": {"dm-haiku": "haiku"},
 }
@@ -59,7 +60,9 @@ def load(module: str) -> ModuleType:
 
 
 def _installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that this module is in
-        return False
+    package, _, rest = module.partition(".")
+    found = importlib.util.find_spec(package)
+    if found is None or not rest:
+        return found is not None
+    # `importlib.util.find_spec` would import the package.
+    return PathFinder.find_spec(module, found.submodule_search_locations) is not None

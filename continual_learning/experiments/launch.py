@@ -36,7 +36,7 @@ def run(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> int:
     """Begins a study in the new folder `out`; the exit code."""
-    _prepare(deterministic)
+    prepare(deterministic)
     # What is missing shows before there is a folder, which could not be used again.
     for name in sinks:
         extras.require(name)
@@ -60,17 +60,17 @@ def resume(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> int:
     """Goes on with a study; the exit code."""
-    _prepare(deterministic)
+    prepare(deterministic)
     with Store.open(path) as store:
         store.log(f"resumed: {environment.facts()}")
-        data = build.data(_study(store.study)[0])
+        data = build.data(study_of(store)[0])
         return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
 
 
 def status(path: Path) -> str:
     """How far each method of a study is."""
     store = Store.read(path)
-    experiment, methods, seeds = _study(store.study)
+    experiment, methods, seeds = study_of(store)
     done, total = store.progress(), build.chunks(experiment)
     lines = [f"{experiment.name}: {len(seeds)} seeds, {len(methods)} methods"]
     for method in methods:
@@ -80,11 +80,13 @@ def status(path: Path) -> str:
     return "\n".join(lines)
 
 
-def _study(study: dict[str, Any]) -> tuple[spec.ExperimentSpec, list[str], list[int]]:
+def study_of(store: Store) -> tuple[spec.ExperimentSpec, list[str], list[int]]:
+    """The experiment, the methods and the seeds of a study."""
+    study = store.study
     return spec.from_dict(study["experiment"]), list(study["methods"]), list(study["seeds"])
 
 
-def _prepare(deterministic: bool) -> None:
+def prepare(deterministic: bool = False) -> None:
     """Settings that must be there before the first array is."""
     if deterministic:
         flags = "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
@@ -102,7 +104,7 @@ def _go(
     names: Sequence[str],
     checkpoint_seconds: float,
 ) -> int:
-    experiment, methods, seeds = _study(store.study)
+    experiment, methods, seeds = study_of(store)
     began, store_path = time.monotonic(), Path(store.path)
     outlets = sinks.open_sinks(list(names), store_path, store.study)
     finished = True

@@ -104,6 +104,31 @@ def seconds(text: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+def size(text: str) -> tuple[int, int]:
+    """`480x360` as (480, 360)."""
+    match = re.fullmatch(r"(\d+)x(\d+)", text, re.ASCII)
+    if match is None:
+        raise StudyError(f"--size must be WIDTHxHEIGHT, such as 480x360; got {text!r}.")
+    return int(match[1]), int(match[2])
+
+
+def parameters(texts: list[str]) -> dict[str, float]:
+    """`["gravity=0.5"]` as {"gravity": 0.5}: parameters of a task."""
+    found: dict[str, float] = {}
+    for text in texts:
+        name, _, value = (part.strip() for part in text.partition("="))
+        try:
+            number = float(value)
+        except ValueError:
+            raise StudyError(
+                f"--set {text}: write PARAMETER=NUMBER, such as gravity=0.5."
+            ) from None
+        if name in found:
+            raise StudyError(f"--set: {name} is given twice.")
+        found[name] = number
+    return found
+
+
 def methods(spec: ExperimentSpec, text: str | None) -> list[str]:
     """`adam,cpr` as a list of the experiment's methods; all of them for None."""
     if text is None:

@@ -95,6 +95,27 @@ def test_a_lane_is_read_by_numpy_alone(tmp_path):
         np.testing.assert_array_equal(lane["a/Dense_0/kernel"], expected)
 
 
+def test_some_leaves_of_one_lane(folder):
+    keys = jax.random.split(jax.random.key(7), 3)
+    with Store.open(folder) as store:
+        for chunk in range(2):
+            store.write_part("cpr", chunk, rows_of(chunk))
+            store.save("cpr", chunk, state_after(chunk) | {"keys": keys})
+        # The other lanes need not even be there, and the lock does not matter.
+        for lane in (0, 2):
+            (folder / "checkpoints" / "cpr" / "000001" / f"lane-000{lane}.npz").unlink()
+        like = {"keys": keys[0], "net": {"b": jax.ShapeDtypeStruct((40,), np.float32)}}
+        found = Store.read(folder).restore("cpr", like, lane=1)
+        assert found is not None and found[0] == 1
+        expected = {"keys": keys[1], "net": {"b": state_after(1)["net"]["b"][1]}}
+        check_equal(found[1], expected)
+        with pytest.warns(UserWarning, match="000001 is damaged.*Going back"):
+            found = Store.read(folder).restore("cpr", like, lane=0)
+        assert found is not None and found[0] == 0
+        with pytest.raises(StoreError, match=r"lacks the leaves \['no'\]"):
+            Store.read(folder).restore("cpr", {"no": keys[0]}, lane=1)
+
+
 @pytest.mark.parametrize(
     ("state", "error", "message"),
     [

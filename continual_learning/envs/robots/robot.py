@@ -115,6 +115,11 @@ class Robot:
         """Seconds in a step."""
         return float(self._system.opt.timestep) * self.frames
 
+    @property
+    def mujoco_model(self) -> Any:
+        """MuJoCo's model of the robot and its ground, for pictures."""
+        return self._system.mj_model
+
     def system(self, task: Task) -> System:
         """The robot and its ground in a task."""
         system = self._system

@@ -5,10 +5,12 @@ Nothing is pickled. Leaves are stored by their path in the tree; the tree itself
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import zipfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,26 +98,66 @@ def read(folder: Path, like: Any) -> Any:
       Damaged: a file is missing or changed.
       StoreError: the checkpoint is good, but of another state than `like`.
     """
-    expected, wanted = describe(like), _named(like)
-    try:
+    expected = describe(like)
+    with _damage_told():
         lanes, leaves = _listing(folder)
         _check_like(folder, (lanes, leaves), expected)
-        stacked = {}
-        for lane in range(lanes):
-            with zipfile.ZipFile(folder / _lane(lane)) as file:
-                for path in leaves:
-                    with file.open(f"{path}.npy") as member:
-                        array = np.lib.format.read_array(member, allow_pickle=False)
-                    if lane == 0:
-                        stacked[path] = np.empty((lanes, *array.shape), array.dtype)
-                    stacked[path][lane] = array
+        stacked = _stacked(folder, range(lanes), leaves)
+    return _tree(like, stacked)
+
+
+def read_lane(folder: Path, like: Any, lane: int) -> Any:
+    """Some of one lane's state; no other lane's file is opened.
+
+    Args:
+      folder: of the checkpoint.
+      like: tree of `ShapeDtypeStruct`s or arrays without an axis of lanes: the leaves that are
+        wanted, under the paths that they have in the state.
+      lane: its number.
+
+    Raises:
+      Damaged: a file of the lane is missing or changed.
+      StoreError: the checkpoint is good, but of another state.
+    """
+    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype), like)
+    _, wanted = describe(one)
+    with _damage_told():
+        lanes, leaves = _listing(folder, lane)
+        leaves = {path: leaf for path, leaf in leaves.items() if path in wanted}
+        _check_like(folder, (lanes, leaves), (lanes, wanted))
+        stacked = _stacked(folder, [lane], leaves)
+    return jax.tree.map(lambda x: x[0], _tree(one, stacked))
+
+
+@contextlib.contextmanager
+def _damage_told() -> Iterator[None]:
+    """Turns what a missing or changed file leads to into `Damaged`."""
+    try:
+        yield
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise Damaged(f"{type(error).__name__}: {error}") from error
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.EIO):
             raise
         raise Damaged(str(error)) from error
-    restored = [_restored(stacked[path], leaf) for path, leaf in wanted.items()]
+
+
+def _stacked(folder: Path, lanes: Sequence[int], paths: Iterable[str]) -> dict[str, np.ndarray]:
+    """{path: [lanes, …]} of these lanes."""
+    stacked: dict[str, np.ndarray] = {}
+    for row, lane in enumerate(lanes):
+        with zipfile.ZipFile(folder / _lane(lane)) as file:
+            for path in paths:
+                with file.open(f"{path}.npy") as member:
+                    array = np.lib.format.read_array(member, allow_pickle=False)
+                if row == 0:
+                    stacked[path] = np.empty((len(lanes), *array.shape), array.dtype)
+                stacked[path][row] = array
+    return stacked
+
+
+def _tree(like: Any, stacked: dict[str, np.ndarray]) -> Any:
+    restored = [_restored(stacked[path], leaf) for path, leaf in _named(like).items()]
     return jax.tree.unflatten(jax.tree.structure(like), restored)
 
 
@@ -140,8 +182,8 @@ def _sum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _listing(folder: Path) -> tuple[int, dict[str, Leaf]]:
-    """Number of lanes and leaves, once every file has been found to be what was written."""
+def _listing(folder: Path, lane: int | None = None) -> tuple[int, dict[str, Leaf]]:
+    """Number of lanes and leaves, once all files, or that of a lane, are found to be as written."""
     lines = folder.joinpath(SUMS).read_text(errors="replace").splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
@@ -152,8 +194,8 @@ def _listing(folder: Path) -> tuple[int, dict[str, Leaf]]:
     check(LEAVES)
     content = json.loads(folder.joinpath(LEAVES).read_text())
     lanes = content["lanes"]
-    for lane in range(lanes):
-        check(_lane(lane))
+    for each in range(lanes) if lane is None else [lane]:
+        check(_lane(each))
     leaves = content["leaves"].items()
     return lanes, {path: Leaf(leaf["dtype"], tuple(leaf["shape"])) for path, leaf in leaves}
 

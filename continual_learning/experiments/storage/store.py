@@ -154,7 +154,7 @@ class Store:
         for old in self._checkpoints(method)[:-KEPT]:
             remove_folder(self._checkpoint(method, old))
 
-    def restore(self, method: str, like: Any) -> tuple[int, Any] | None:
+    def restore(self, method: str, like: Any, lane: int | None = None) -> tuple[int, Any] | None:
         """The newest good checkpoint, as (chunk, state), or None if there is none yet.
 
         Afterwards, if the store is open for writing, the method has no parts of later chunks. A
@@ -163,6 +163,8 @@ class Store:
         Args:
           method: name of the method.
           like: a tree like the saved one, of arrays or `jax.ShapeDtypeStruct`s [lanes, …].
+          lane: to read of this lane alone what is in `like`, which then has no axis of lanes and
+            may lack leaves.
         """
         _check_name(method)
         if self._lock is not None:
@@ -172,7 +174,10 @@ class Store:
             folder = self._checkpoint(method, chunk)
             try:
                 with explained("read", folder):
-                    state = checkpoint.read(folder, like)
+                    if lane is None:
+                        state = checkpoint.read(folder, like)
+                    else:
+                        state = checkpoint.read_lane(folder, like, lane)
             except checkpoint.Damaged as reason:
                 damaged[chunk] = f"The checkpoint {folder} is damaged: {reason}."
                 continue
