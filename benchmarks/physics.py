@@ -1,9 +1,10 @@
 """How fast a robot's physics is, and how often it diverges, by friction.
 
-Random actions (normal, standard deviation 1); episodes of 1,000
-steps with restarts. One program steps all environments at all frictions.
+Random actions (normal, standard deviation 1), or those that a study's policy draws; episodes of
+1,000 steps with restarts. One program steps all environments at all frictions.
 
     python benchmarks/physics.py --robot ant --physics mjx --steps 30000000 --json physics.json
+    python benchmarks/physics.py --run runs/ant --method cpr --seed 0 --json physics.json
 """
 
 from __future__ import annotations
@@ -21,11 +22,27 @@ import numpy as np
 
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.robots import Ant, Humanoid, Solver
+from continual_learning.experiments.video.policy import actor, trained
 
 CHUNK = 100  # steps of every environment in a call
 
 
-def measure(env, frictions: list[float], count: int, steps: int) -> dict:
+def random_actions(env):
+    """(key, observations [n, …]) -> actions [n, action_size], whatever is observed."""
+
+    def act(key, observation):
+        return jax.random.normal(key, (len(observation), env.action_size))
+
+    return act
+
+
+def trained_actions(policy):
+    """The same for the policy of a study, as it acts in training."""
+    act = actor(policy, stochastic=True)
+    return lambda key, observation: act(policy.params, policy.normaliser, key, observation)
+
+
+def measure(env, act, frictions: list[float], count: int, steps: int) -> dict:
     """Steps per second over all environments, and what went wrong at each friction."""
     episodes = Episodes(env, count)
 
@@ -41,8 +58,7 @@ def measure(env, frictions: list[float], count: int, steps: int) -> dict:
 
         def step(live, t):
             key = jax.random.fold_in(jax.random.fold_in(state.key, 7), number * CHUNK + t)
-            action = jax.random.normal(key, (count, env.action_size))
-            live, reached = episodes.step(live, action, task(friction))
+            live, reached = episodes.step(live, act(key, live.observation), task(friction))
             height = live.state.env.body.q[:, 2]
             return live, {
                 "diverged": reached.metrics["diverged"].sum(),
@@ -90,14 +106,24 @@ def main() -> None:
     parser.add_argument("--frictions", type=float, nargs="+", default=[0.02, 0.07, 0.3, 2.0])
     parser.add_argument("--envs", type=int, default=8192, help="at each friction")
     parser.add_argument("--steps", type=int, default=30_000_000)
+    parser.add_argument("--run", type=Path, help="folder of a study whose policy acts")
+    parser.add_argument("--method", help="of the study")
+    parser.add_argument("--seed", type=int, help="of the study")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     solver = None
     if args.solver:
         cone, iterations, line_search = args.solver.split(",")
         solver = Solver(cone, int(iterations), int(line_search))
-    env = {"ant": Ant, "humanoid": Humanoid}[args.robot](args.physics, solver=solver)
+    if args.run:
+        policy = trained(args.run, args.method, args.seed)
+        env, act = policy.robot, trained_actions(policy)
+        args.robot, args.physics = policy.experiment.robot, env.physics
+    else:
+        env = {"ant": Ant, "humanoid": Humanoid}[args.robot](args.physics, solver=solver)
+        act = random_actions(env)
     row = {
+        "actions": f"{policy.method}, seed {policy.seed}" if args.run else "random",
         "robot": args.robot,
         "physics": args.physics,
         "solver": args.physics == "mjx" and tuple(solver or env.usual_solver),
@@ -108,7 +134,7 @@ def main() -> None:
         "mujoco": mujoco.__version__,
         "python": platform.python_version(),
     }
-    row |= measure(env, args.frictions, args.envs, args.steps)
+    row |= measure(env, act, args.frictions, args.envs, args.steps)
     for name, value in row.items():
         print(f"{name:18} {value}")
     if args.json:
