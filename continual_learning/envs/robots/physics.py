@@ -20,6 +20,8 @@ from brax.generalized import pipeline as generalized_pipeline
 from brax.generalized.base import State as GeneralizedState
 from mujoco import mjx
 
+from continual_learning.envs.robots import constraints
+
 Backend = Literal["generalized", "mjx"]
 
 
@@ -83,7 +85,7 @@ class Generalized:
             state = constraint.jacobian(sys, state)
             tau = actuator.to_tau(sys, control, body.q, body.qd)
             state = state.replace(qf_smooth=dynamics.forward(sys, state, tau))
-            state = state.replace(qf_constraint=constraint.force(sys, state))
+            state = state.replace(qf_constraint=constraints.force(sys, state))
             state = integrator.integrate(sys, state)
             return Body(state.q, state.qd, state.mass_mx_inv, ()), None
 
