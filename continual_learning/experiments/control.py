@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer
@@ -13,26 +14,6 @@ from continual_learning.envs.streams import TaskStream, parse_changes
 from continual_learning.experiments import extras, methods
 from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.networks import MLP
-
-_SHARED = (
-    "tasks",
-    "iterations_per_task",
-    "iterations_per_chunk",
-    "rollout",
-    "epochs",
-    "minibatches",
-    "discount",
-    "gae_lambda",
-    "clip_ratio",
-    "entropy_coefficient",
-    "value_coefficient",
-    "normalise_advantages",
-    "normalise_observations",
-    "reward_scale",
-    "reward_floor",
-    "truncation",
-    "diagnostics",
-)
 
 
 def data(experiment: ControlSpec) -> None:
@@ -83,5 +64,10 @@ def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
         Episodes(env, experiment.environments, experiment.episode_length),
         tasks,
         {"policy": optimizer(0), "value": optimizer(1)},
-        PPOConfig(**{name: getattr(experiment, name) for name in _SHARED}),
+        PPOConfig(**{name: getattr(experiment, name) for name in _shared()}),
     )
+
+
+def _shared() -> list[str]:
+    """Fields of PPO that the experiment has by the same name: all but the size of the probe."""
+    return [f.name for f in dataclasses.fields(PPOConfig) if f.name != "probe"]

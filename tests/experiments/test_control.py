@@ -7,9 +7,10 @@ import pytest
 
 from continual_learning.agents import ppo as agent
 from continual_learning.analysis import load
+from continual_learning.envs import slippery
 from continual_learning.experiments import control, launch, registry, spec
 from continual_learning.experiments.base import MethodSpec
-from continual_learning.experiments.control_spec import ControlSpec
+from continual_learning.experiments.control_spec import PARAMETERS, ControlSpec
 from continual_learning.experiments.errors import StudyError
 
 TINY = {
@@ -109,7 +110,7 @@ def test_a_checkpoint_of_the_ant_at_full_size_is_small(physics):
 
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory):
-    """Two methods: through, and stopped after every chunk; and how often PPO was traced."""
+    """A study: through, and stopped after its first chunk; and how often PPO was traced."""
     folder = tmp_path_factory.mktemp("studies")
     traced, improve = [], agent.improve
 
@@ -117,7 +118,7 @@ def studies(tmp_path_factory):
         traced.append(1)
         return improve(*args, **kwargs)
 
-    experiment = tiny(**{"cpr.every": 2, "redo.every": 2})
+    experiment = tiny(**{"cpr.every": 2})
     with pytest.MonkeyPatch.context() as patch, jax.numpy_rank_promotion("allow"):
         patch.setattr(agent, "improve", counted)
         whole, parts = folder / "whole", folder / "parts"
@@ -164,7 +165,28 @@ def test_every_method_makes_a_program():
         assert rows["step"].shape == (1,)
 
 
-def test_a_delayed_ant_has_its_delay_in_its_rows():
+@pytest.mark.parametrize(
+    ("name", "ready"),
+    [
+        ("slippery_ant", slippery.SlipperyAnt),
+        ("slippery_humanoid", slippery.SlipperyHumanoid),
+        ("delayed_ant", slippery.DelayedAnt),
+    ],
+)
+def test_the_streams_ready_to_use_are_those_of_the_experiments(name, ready):
+    made, ours = control.stream(registry.get(name)), ready()
+    assert made.changes == ours.changes
+    assert made.environment.parameters == ours.environment.parameters
+    task = [stream.task(jax.random.key(0), jax.numpy.int32(1)) for stream in (made, ours)]
+    assert task[0] == task[1]
+    robots = [getattr(s.environment, "env", s.environment) for s in (made, ours)]
+    assert [type(r) for r in robots[:1]] == [type(r) for r in robots[1:]]
+    assert (robots[0].physics, robots[0].friction) == (robots[1].physics, robots[1].friction)
+    assert set(made.environment.parameters) <= set(PARAMETERS)
+
+
+def test_a_delayed_ant_knows_every_parameter_and_draws_its_delay():
     stream = control.stream(tiny("delayed_ant"))
+    assert set(stream.environment.parameters) == set(PARAMETERS)
     task = stream.task(jax.random.key(0), jax.numpy.int32(1))
     assert float(task["action_delay"]) in range(9) and float(task["friction"]) == 1.0

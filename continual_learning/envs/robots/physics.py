@@ -1,9 +1,9 @@
 """The two physics engines, each with the smallest state that its next step reads.
 
-Brax's own states hold everything that a step computed (contacts, Jacobians, inertias). Carried
-through a scan over thousands of environments, that is most of the memory traffic, and a checkpoint
-of it would be a hundred times larger. Here a state is positions, velocities and what the solver
-starts from; the rest is computed again where it is used.
+Brax's own states hold everything that a step computed (contacts, Jacobians, inertias). A scan over
+thousands of environments would write and read all of it in every step, and a checkpoint would hold
+it. Here a state is positions, velocities and what the solver starts from; the rest is computed
+again where it is used.
 """
 
 from __future__ import annotations

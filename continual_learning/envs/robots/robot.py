@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import warnings
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ class Solver(NamedTuple):
     """Settings of MJX's Newton solver.
 
     Attributes:
-      cone: of friction. With the pyramid, which Brax uses, low friction makes states diverge.
+      cone: of friction; Brax uses the pyramid, whose friction depends on the direction.
       iterations: of the solver.
       line_search: steps of its line search.
     """
@@ -52,7 +53,7 @@ class RobotState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Robot:
+class Robot(abc.ABC):
     """A robot of Brax: its observation, reward and end of an episode, on ground that changes.
 
     Task parameters: `friction` of every contact (all contacts are with the ground, so this is the
@@ -104,6 +105,11 @@ class Robot:
     def parameters(self) -> Mapping[str, float]:
         """The task parameters, with their usual values."""
         return {"friction": 1.0, "gravity": 1.0, "strength": 1.0, "reward_scale": 1.0}
+
+    @property
+    @abc.abstractmethod
+    def observation_size(self) -> int:
+        """Entries of an observation."""
 
     @property
     def action_size(self) -> int:
@@ -164,9 +170,9 @@ class Robot:
             {"diverged": 1.0 - sound},
         )
 
+    @abc.abstractmethod
     def _first(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(q, qd) of a first state."""
-        raise NotImplementedError
 
     def _control(self, action: jax.Array) -> jax.Array:
         """What the motors get, [act_size]."""
@@ -176,15 +182,15 @@ class Robot:
         """What the next step needs besides the body."""
         return ()
 
+    @abc.abstractmethod
     def _sense(self, system: System, state: RobotState) -> jax.Array:
         """The observation."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _reward(
         self, before: RobotState, after: RobotState, control: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """The reward [], and the height of the torso [] by which the robot has fallen or not."""
-        raise NotImplementedError
 
 
 def root(body: Body) -> jax.Array:
