@@ -1,9 +1,9 @@
 """How fast PPO trains on a robot: environment steps per second over all seeds of one program.
 
-Iterations of the training program of an experiment, metrics and diagnostics included, for each
-number of seeds, physics and method; and, with --parts, how the time divides: the same number of
-physics steps alone, and rollouts alone. Compilation is not counted; a second compilation would be
-(the program is called again and again as a study does).
+Chunks of the training program of an experiment, metrics and diagnostics included, for each number
+of seeds, physics and method; and, with --parts, how the time divides: the same number of physics
+steps alone, and rollouts alone. Programs are compiled before they are timed, once: a state that
+came out of a chunk and did not fit the program would be an error.
 
     python benchmarks/ppo.py --physics mjx generalized --seeds 1 4 16 --methods adam cpr --parts
 """
@@ -15,6 +15,7 @@ import json
 import platform
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,29 +27,39 @@ from continual_learning.experiments import control, registry
 from continual_learning.networks import DiagonalGaussian
 
 
-def timed(run, state, rounds: int) -> tuple[list[float], float]:
-    """Seconds of `rounds` calls of run(state) -> state, and of the first, which compiles."""
+def compiled(run, state) -> tuple[Any, float]:
+    """The program run(state) -> (state, rows), with seconds to compile it; donates the state."""
+    start = time.perf_counter()
+    program = jax.jit(run, donate_argnums=0).lower(state).compile()
+    return program, time.perf_counter() - start
+
+
+def timed(program, state, rounds: int) -> list[float]:
+    """Seconds of `rounds` calls, after one that does not count."""
     seconds = []
     for _ in range(rounds + 1):
         start = time.perf_counter()
-        state = jax.block_until_ready(run(state))
+        # The rows are results too: what nobody asks for is not computed.
+        state, _ = jax.block_until_ready(program(state))
         seconds.append(time.perf_counter() - start)
-    return seconds[1:], seconds[0]
+    return seconds[1:]
 
 
-def whole(experiment, method: str, seeds: int, rounds: int) -> tuple[list[float], float]:
-    """Seconds of chunks of the training program."""
+def keys(seeds: int) -> jax.Array:
+    """A key for each seed."""
+    return jax.vmap(jax.random.key)(jnp.arange(seeds, dtype=jnp.uint32))
+
+
+def training(experiment, method: str, seeds: int) -> tuple[Any, Any]:
+    """A chunk of the training program, and its first state."""
     trainer = control.trainer(experiment, method, None)
-    keys = jax.vmap(jax.random.key)(jnp.arange(seeds, dtype=jnp.uint32))
-    state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(keys, {}, ())
-    chunk = jax.jit(jax.vmap(trainer.chunk, (0, None, None)), donate_argnums=0)
-    found = timed(lambda state: chunk(state, {}, ())[0], state, rounds)
-    assert chunk._cache_size() == 1, "the program was compiled twice"
-    return found
+    state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(keys(seeds), {}, ())
+    chunk = jax.vmap(trainer.chunk, (0, None, None))
+    return lambda state: chunk(state, {}, ()), state
 
 
-def part(experiment, seeds: int, rounds: int, acting: bool) -> list[float]:
-    """Seconds of as many physics steps: with the policy that acts, or with fixed actions."""
+def rollouts(experiment, seeds: int, acting: bool) -> tuple[Any, Any]:
+    """As many physics steps, by the policy or with fixed actions, and their first state."""
     stream = control.stream(experiment)
     env = stream.environment
     episodes = Episodes(env, experiment.environments, experiment.episode_length)
@@ -75,12 +86,11 @@ def part(experiment, seeds: int, rounds: int, acting: bool) -> list[float]:
             )
             return live, rollout.reward.sum()
 
-        live, _ = jax.lax.scan(iteration, live, jnp.arange(experiment.iterations_per_chunk))
-        return live.state
+        live, rewards = jax.lax.scan(iteration, live, jnp.arange(experiment.iterations_per_chunk))
+        return live.state, rewards
 
-    keys = jax.vmap(jax.random.key)(jnp.arange(seeds, dtype=jnp.uint32))
     begin = jax.vmap(lambda key: episodes.begin(key, stream.task(key, jnp.int32(0))))
-    return timed(jax.jit(jax.vmap(one), donate_argnums=0), jax.jit(begin)(keys), rounds)[0]
+    return jax.vmap(one), jax.jit(begin)(keys(seeds))
 
 
 def main() -> None:
@@ -90,10 +100,13 @@ def main() -> None:
     parser.add_argument("--physics", nargs="+", default=["mjx", "generalized"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--methods", nargs="+", default=["adam", "cpr"])
-    parser.add_argument("--iterations", type=int, default=1, help="per call")
+    parser.add_argument("--iterations", type=int, default=6, help="per chunk")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--environments", type=int, default=2048)
     parser.add_argument("--parts", action="store_true", help="also physics and rollouts alone")
+    parser.add_argument(
+        "--compile-only", action="store_true", help="fill JAX_COMPILATION_CACHE_DIR, time nothing"
+    )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = json.loads(args.json.read_text()) if args.json and args.json.exists() else []
@@ -116,16 +129,18 @@ def main() -> None:
                 "python": platform.python_version(),
                 "rounds": args.rounds,
             }
-            for method in args.methods:
-                seconds, first = whole(experiment, method, seeds, args.rounds)
-                row[f"{method}_steps_per_second"] = round(steps / float(np.median(seconds)))
-                row[f"{method}_seconds"] = [round(s, 4) for s in seconds]
-                row[f"{method}_compile_seconds"] = round(first, 1)
+            programs = {name: training(experiment, name, seeds) for name in args.methods}
             if args.parts:
-                base = float(np.median(row[f"{args.methods[0]}_seconds"]))
-                for name, acting in (("physics", False), ("rollout", True)):
-                    share = float(np.median(part(experiment, seeds, args.rounds, acting))) / base
-                    row[f"{name}_share"] = round(share, 3)
+                programs |= {"physics": rollouts(experiment, seeds, acting=False)}
+                programs |= {"rollout": rollouts(experiment, seeds, acting=True)}
+            for name, (run, state) in programs.items():
+                program, seconds = compiled(run, state)
+                row[f"{name}_compile_seconds"] = round(seconds, 1)
+                if args.compile_only:
+                    continue
+                seconds = timed(program, state, args.rounds)
+                row[f"{name}_steps_per_second"] = round(steps / float(np.median(seconds)))
+                row[f"{name}_seconds"] = [round(s, 4) for s in seconds]
             rows.append(row)
             print(json.dumps(row), flush=True)
             if args.json:
