@@ -107,8 +107,10 @@ def ppo(
                 return jnp.broadcast_to(key, x.shape)
             return jnp.zeros(x.shape, x.dtype)
 
-        # The first chunk begins a task, and with it the episodes: what is here is never read.
+        # The first chunk begins a task, and with it the episodes: of what is here, only that no
+        # episode has ended is read.
         unread = jax.tree.map(blank, jax.eval_shape(lambda: begin(key, start)[1]))
+        unread = unread._replace(latest=jnp.full_like(unread.latest, jnp.nan))
         return strongly_typed(
             PPOState(
                 key,
@@ -234,6 +236,8 @@ def ppo(
     def chunk(state: PPOState, hyper: Hyper, data: Any) -> tuple[PPOState, dict[str, jax.Array]]:
         task, fresh = begin(state.key, state.iteration // config.iterations_per_task)
         begins = state.iteration % config.iterations_per_task == 0
+        # The returns of the episodes that ended last stay until others have ended.
+        fresh = fresh._replace(latest=state.episodes.latest)
         kept = jax.tree.map(lambda new, old: jnp.where(begins, new, old), fresh, state.episodes)
         live = episodes.live(kept, task, first=fresh.env)
 
@@ -253,7 +257,7 @@ def ppo(
         return strongly_typed(state._replace(episodes=live.state)), rows
 
     chunks = config.tasks * config.iterations_per_task // config.iterations_per_chunk
-    return Trainer(init, chunk, chunks, (), "episode_return")
+    return Trainer(init, chunk, chunks, (), "latest_return")
 
 
 def _last(value: jax.Array, like: jax.Array) -> jax.Array:

@@ -62,9 +62,11 @@ def collect(
     Returns:
       Where the environments are now, the rollout, and its statistics, all []:
       "episodes_ended"; "episode_return" and "episode_length", their means over these episodes, NaN
-      if there are none; "running_return", the mean over environments of the rewards so far of the
-      episode that each is in after the last step (0 where it has just begun); "reward", the mean
-      of all rewards; and every metric of the environment, summed over steps and environments.
+      if there are none; "latest_return", the mean over environments of the return of the episode
+      that each ended last, NaN if none has; "running_return", the mean over environments of the
+      rewards so far of the episode that each is in after the last step (0 where it has just
+      begun); "reward", the mean of all rewards; and every metric of the environment, summed over
+      steps and environments.
     """
 
     def step(live: Live, number: jax.Array) -> tuple[Live, Any]:
@@ -94,6 +96,7 @@ def collect(
         "episodes_ended": ended,
         "episode_return": _over(sums["episode_return"], ended),
         "episode_length": _over(sums["episode_length"], ended),
+        "latest_return": jnp.nanmean(live.state.latest),
         "running_return": jnp.mean(live.state.total),
         "reward": jnp.mean(rollout.reward),
     }

@@ -19,6 +19,7 @@ class EpisodesState(NamedTuple):
       env: state of every environment, leaves [envs, …].
       length: int32 [envs], steps into the episode.
       total: float32 [envs], its rewards so far.
+      latest: float32 [envs], return of the episode that each ended last; NaN before the first.
       steps: int32 [], steps since the task began.
     """
 
@@ -26,6 +27,7 @@ class EpisodesState(NamedTuple):
     env: Any
     length: jax.Array
     total: jax.Array
+    latest: jax.Array
     steps: jax.Array
 
 
@@ -102,6 +104,7 @@ class Episodes:
             self._reset(key, jnp.zeros((), jnp.int32), task),
             jnp.zeros(self.count, jnp.int32),
             jnp.zeros(self.count, jnp.float32),
+            jnp.full(self.count, jnp.nan, jnp.float32),
             jnp.zeros((), jnp.int32),
         )
 
@@ -152,7 +155,12 @@ class Episodes:
         ended = timestep.ended
         env, observation = select(ended, (first, seen), (env, reached.observation))
         kept = EpisodesState(
-            state.key, env, jnp.where(ended, 0, length), jnp.where(ended, 0.0, total), steps
+            state.key,
+            env,
+            jnp.where(ended, 0, length),
+            jnp.where(ended, 0.0, total),
+            jnp.where(ended, total, state.latest),
+            steps,
         )
         return Live(kept, live.first, live.first_observation, observation), timestep
 

@@ -61,7 +61,9 @@ def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
     return ppo(
         policy(experiment, env.action_size),
         MLP(experiment.value_hidden, 1, experiment.activation, experiment.init),
-        Episodes(env, experiment.environments, experiment.episode_length),
+        Episodes(
+            env, experiment.environments, experiment.episode_length, restart=experiment.restart
+        ),
         tasks,
         {"policy": optimizer(0), "value": optimizer(1)},
         PPOConfig(**{name: getattr(experiment, name) for name in _shared()}),

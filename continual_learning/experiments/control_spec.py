@@ -43,6 +43,9 @@ class ControlSpec(ExperimentSpec):
     )
     environments: int = field(2048, budget=True, positive=True, help="environments of a seed")
     episode_length: int = field(1000, positive=True, help="steps after which an episode is cut")
+    restart: Literal["first", "fresh"] = field(
+        "first", help="an episode begins as the environment's first one did, or anew"
+    )
     iterations_per_task: int = field(
         102, budget=True, positive=True, help="rollouts, each with its updates, per task"
     )

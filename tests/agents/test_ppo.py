@@ -124,6 +124,10 @@ def test_episodes_across_iterations_chunks_and_tasks(run):
         run.column("episode_return"), [none, 28, 28, none, none, 728, 728, none]
     )
     np.testing.assert_array_equal(run.column("episode_length"), [none, 7, 7, none] * 2)
+    # The last that ended, of whichever task.
+    np.testing.assert_array_equal(
+        run.column("latest_return"), [none, 28, 28, 28, 28, 728, 728, 728]
+    )
     # After 5, 10, 15 and 20 steps an episode is 5, 3, 1 and 6 steps old.
     paid = np.array([15, 6, 1, 21])
     np.testing.assert_array_equal(

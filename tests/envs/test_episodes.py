@@ -65,6 +65,14 @@ def test_a_restart_leads_to_the_same_first_state_or_to_a_fresh_one():
         assert bool(jnp.any(first != second)) is not same
 
 
+def test_the_last_return_of_every_environment():
+    episodes = Episodes(Counter(), count=2, length=3)
+    state, _, _ = run(episodes, 2)
+    assert np.isnan(state.latest).all()
+    state, _, _ = run(episodes, 5)
+    assert state.latest.tolist() == [6, 6] and state.total.tolist() == [3, 3]
+
+
 def test_tasks_reach_every_environment():
     episodes = Episodes(Counter(), count=2, length=2)
     _, _, acted_on = run(episodes, 4, usual(episodes.env, start=7.0))

@@ -8,6 +8,7 @@ import pytest
 from continual_learning.agents import ppo as agent
 from continual_learning.analysis import load
 from continual_learning.envs import slippery
+from continual_learning.envs.episodes import Episodes
 from continual_learning.experiments import control, launch, registry, spec
 from continual_learning.experiments.base import MethodSpec
 from continual_learning.experiments.control_spec import PARAMETERS, ControlSpec
@@ -149,8 +150,16 @@ def test_rows(studies):
     assert rows.friction.between(0.02, 2.0).all()
     assert (rows.diverged == 0).all()
     assert rows.episodes_ended.sum() > 0 and rows.value_units_reset.max() > 0
-    measured = rows.drop(columns=["episode_return", "episode_length"]).select_dtypes(float)
+    returns = ["episode_return", "episode_length", "latest_return"]
+    measured = rows.drop(columns=returns).select_dtypes(float)
     assert np.isfinite(measured.to_numpy()).all()
+
+
+def test_restart_is_a_field(monkeypatch):
+    made = []
+    monkeypatch.setattr(control, "Episodes", lambda *a, **k: made.append(k) or Episodes(*a, **k))
+    control.trainer(tiny(restart="fresh"), "adam", None)
+    assert made == [{"restart": "fresh"}]
 
 
 def test_every_method_makes_a_program():
