@@ -48,8 +48,8 @@ def collapses(
         ends a stretch.
       drop: how far below the peak, in the unit of the returns.
       sustained: for how many steps.
-      relative: whether `drop` is a share (above 0, at most 1) of the height of the peak: above zero,
-        or above the run's first return if that is negative. A run that never rose above its
+      relative: whether `drop` is a share (above 0, at most 1) of the peak's height: that above
+        zero, or above the run's first return if that is negative. A run that never rose above its
         negative first return cannot collapse.
     """
     steps, returns = _checked(steps, returns, drop, sustained, relative)
