@@ -24,15 +24,10 @@ import altair as alt
 import pandas as pd
 
 from continual_learning.analysis import load
+from continual_learning.analysis.style import colours
 from continual_learning.experiments import launch, registry
 
-METHODS = {  # colours that stay apart for every kind of colour vision
-    "adam": "#D55E00",
-    "cpr": "#0072B2",
-    "cbp": "#009E73",
-    "redo": "#CC79A7",
-    "regrama": "#E69F00",
-}
+METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama"))
 WINDOW = 5  # tasks that "first" and "last" are the means of
 
 

@@ -13,16 +13,10 @@ import altair as alt
 import pandas as pd
 
 from continual_learning.analysis import load
+from continual_learning.analysis.style import colours
 
 HERE = Path(__file__).parent
-METHODS = {  # colours that stay apart for every kind of colour vision
-    "adam": "#D55E00",
-    "cpr": "#0072B2",
-    "cbp": "#009E73",
-    "redo": "#CC79A7",
-    "regrama": "#E69F00",
-    "shrink_perturb": "#56B4E9",
-}
+METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb"))
 BLOCK = 20  # tasks
 WINDOW = 9  # tasks
 ACCURACIES = ["test_accuracy", "online_accuracy"]

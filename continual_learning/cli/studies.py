@@ -1,89 +1,22 @@
-"""The command line: `continual list | show | run | resume | status | render | doctor`.
-
-JAX is imported by what needs it, so that help and lists come at once.
-"""
+"""Commands that run a study or look at one: list, show, run, resume, status, render, doctor."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import continual_learning
 from continual_learning.experiments import extras, options, registry, spec
-from continual_learning.experiments.errors import StudyError, unknown
-
-FAILED = 2
-"""Exit code where the message says what to put right."""
-
-READER_GONE = 128 + 13
-"""Exit code of a program whose output nobody reads any more (SIGPIPE), as of `| head -1`."""
+from continual_learning.experiments.errors import StudyError
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    try:
-        args = _parse(words)
-        code = args.command(args)
-        # Output that is flushed after the end fails where nobody can catch it.
-        return READER_GONE if _reader_gone() else code
-    except SystemExit:  # of help and version
-        if _reader_gone():
-            return READER_GONE
-        raise
-    except Exception as error:
-        if isinstance(error, BrokenPipeError) and _reader_gone("\n"):
-            return READER_GONE
-        if not _expected(error):
-            raise
-        print(f"continual: {error}", file=sys.stderr)
-        return FAILED
+def add(command: Any, words: list[str]) -> None:
+    """Adds the commands.
 
-
-def _reader_gone(text: str = "") -> bool:
-    """Writes all that is to be written; whether nobody reads it, so that the rest goes nowhere."""
-    try:
-        print(text, end="", flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
-
-
-def _expected(error: Exception) -> bool:
-    """Whether the message is for the user: an error of a class of ours, a file, or an extra."""
-    ours = type(error).__module__.startswith("continual_learning.")
-    extra = isinstance(error, ImportError) and "pip install" in str(error)
-    return ours or extra or isinstance(error, OSError)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Raises where argparse would print its usage and exit."""
-
-    def error(self, message: str) -> NoReturn:
-        raise StudyError(f"{message} (`{self.prog} --help` explains the options)")
-
-
-def _parse(words: list[str]) -> argparse.Namespace:
-    parser = _Parser(
-        prog="continual", description="Continual learning without plasticity loss: studies."
-    )
-    parser.add_argument("--version", action="version", version=continual_learning.__version__)
-    commands: Any = parser.add_subparsers(
-        title="commands", metavar="COMMAND", required=True, parser_class=_Parser
-    )
-
-    def command(name: str, function: Any, help: str, more: str = "") -> argparse.ArgumentParser:
-        each = commands.add_parser(
-            name, help=help, description=f"{help[0].upper()}{help[1:]}.{more}", allow_abbrev=False
-        )
-        each.set_defaults(command=function, parser=each)
-        return each
-
+    Args:
+      command: (name, function, help, more) -> its parser.
+      words: of the command line: the experiment they name has options of its own.
+    """
     chosen = _experiment(words)
 
     def fields(name: str) -> str:
@@ -120,11 +53,6 @@ def _parse(words: list[str]) -> argparse.Namespace:
         _add_running(each)
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
     command("doctor", _doctor, "say what is installed, and try one training step")
-
-    args, rest = parser.parse_known_args(words)
-    if rest:
-        _unrecognised(args.parser, rest)
-    return args
 
 
 def _add_running(parser: argparse.ArgumentParser) -> None:
@@ -200,14 +128,6 @@ def _experiment(words: list[str]) -> spec.ExperimentSpec | None:
     names = [word for word in rest if word in registry.names() or word.endswith(".toml")]
     first = [word for word in rest[:1] if not word.startswith("-")]
     return next((registry.get(name) for name in names + first), None)
-
-
-def _unrecognised(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:
-    wrong = words[0].partition("=")[0]
-    if wrong.startswith("--"):
-        flags = [flag for action in parser._actions for flag in action.option_strings]
-        raise unknown(f"option of `{parser.prog}`", wrong, [f for f in flags if len(f) > 2])
-    parser.error(f"unexpected {wrong!r}")
 
 
 def _resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
@@ -291,7 +211,3 @@ def _launch(args: argparse.Namespace) -> Any:
     from continual_learning.experiments import launch
 
     return launch
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,7 @@
+"""`python -m continual_learning.cli`."""
+
+import sys
+
+from continual_learning.cli import main
+
+sys.exit(main())
