@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from results.permuted_mnist import summarise
+from results.slippery_ant import summarise as slippery_ant
 
 FOLDER = Path(summarise.__file__).parent
 
@@ -25,3 +26,17 @@ def test_the_files_of_permuted_mnist_agree():
     right = blocks.groupby(["method", "first_task"])[names].mean()
     assert len(left) == 6 * 10
     pd.testing.assert_frame_equal(left, right, rtol=1e-4)
+
+
+def test_the_table_of_slippery_ant():
+    folder = Path(slippery_ant.__file__).parent
+    chunks = pd.read_csv(folder / "curves.csv")
+    assert slippery_ant.table(chunks) in (folder / "README.md").read_text()
+    assert len(chunks) == 2 * 4 * 85 and (chunks.diverged == 0).all()
+    rewards = slippery_ant.ends(chunks).pivot(
+        index=["seed", "task"], columns="method", values="reward"
+    )
+    assert (rewards.cpr < rewards.adam).sum() == 19
+    assert round((rewards.adam - rewards.cpr).mean(), 2) == 0.29
+    overall = chunks.groupby("method").reward.mean().round(2)
+    assert overall.to_dict() == {"adam": 3.97, "cpr": 3.75}
