@@ -34,15 +34,16 @@ def compiled(run, state) -> tuple[Any, float]:
     return program, time.perf_counter() - start
 
 
-def timed(program, state, rounds: int) -> list[float]:
-    """Seconds of `rounds` calls, after one that does not count."""
-    seconds = []
+def timed(programs: dict[str, Any], states: dict[str, Any], rounds: int) -> dict[str, list[float]]:
+    """Seconds of `rounds` calls of each program, in turn, after one that does not count."""
+    seconds = {name: [] for name in programs}
     for _ in range(rounds + 1):
-        start = time.perf_counter()
-        # The rows are results too: what nobody asks for is not computed.
-        state, _ = jax.block_until_ready(program(state))
-        seconds.append(time.perf_counter() - start)
-    return seconds[1:]
+        for name, program in programs.items():
+            start = time.perf_counter()
+            # The rows are results too: what nobody asks for is not computed.
+            states[name], _ = jax.block_until_ready(program(states[name]))
+            seconds[name].append(time.perf_counter() - start)
+    return {name: times[1:] for name, times in seconds.items()}
 
 
 def keys(seeds: int) -> jax.Array:
@@ -128,19 +129,22 @@ def main() -> None:
                 "jax": jax.__version__,
                 "python": platform.python_version(),
                 "rounds": args.rounds,
+                "iterations": args.iterations,
             }
-            programs = {name: training(experiment, name, seeds) for name in args.methods}
+            parts = {name: training(experiment, name, seeds) for name in args.methods}
             if args.parts:
-                programs |= {"physics": rollouts(experiment, seeds, acting=False)}
-                programs |= {"rollout": rollouts(experiment, seeds, acting=True)}
-            for name, (run, state) in programs.items():
-                program, seconds = compiled(run, state)
+                parts["physics"] = rollouts(experiment, seeds, acting=False)
+                parts["rollout"] = rollouts(experiment, seeds, acting=True)
+            programs = {}
+            for name, (run, state) in parts.items():
+                programs[name], seconds = compiled(run, state)
                 row[f"{name}_compile_seconds"] = round(seconds, 1)
-                if args.compile_only:
-                    continue
-                seconds = timed(program, state, args.rounds)
-                row[f"{name}_steps_per_second"] = round(steps / float(np.median(seconds)))
-                row[f"{name}_seconds"] = [round(s, 4) for s in seconds]
+            if args.compile_only:
+                continue
+            states = {name: state for name, (_, state) in parts.items()}
+            for name, times in timed(programs, states, args.rounds).items():
+                row[f"{name}_steps_per_second"] = round(steps / float(np.median(times)))
+                row[f"{name}_seconds"] = [round(s, 4) for s in times]
             rows.append(row)
             print(json.dumps(row), flush=True)
             if args.json:

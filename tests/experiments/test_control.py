@@ -96,9 +96,12 @@ def test_wrong_values(fields, says):
         tiny(**fields)
 
 
-@pytest.mark.parametrize("physics", ["generalized", "mjx"])
-def test_a_checkpoint_of_the_ant_at_full_size_is_small(physics):
-    ant = registry.get("slippery_ant").override(physics=physics)
+@pytest.mark.parametrize(
+    ("name", "physics"),
+    [("slippery_ant", "generalized"), ("slippery_ant", "mjx"), ("delayed_ant", "generalized")],
+)
+def test_a_checkpoint_of_an_ant_at_full_size_is_small(name, physics):
+    ant = registry.get(name).override(physics=physics)
     trainer = control.trainer(ant, "cpr", None)
     state = jax.eval_shape(trainer.init, jax.random.key(0), {}, ())
     leaves = jax.tree.leaves(state)

@@ -31,8 +31,8 @@ class Body(NamedTuple):
     Attributes:
       q: float32 [q_size], positions.
       qd: float32 [qd_size], velocities.
-      warm: what the solver starts from: the last inverse mass matrix [qd_size, qd_size]
-        (generalized) or the last acceleration [qd_size] (MJX).
+      warm: what the solver starts from: the upper triangle of the last inverse mass matrix, row by
+        row (generalized), or the last acceleration [qd_size] (MJX).
       seen: (q, qd) at which the poses of the links are read. MJX reads them before it integrates,
         so they lag a substep; () where they are those of `q` and `qd`.
     """
@@ -72,7 +72,7 @@ class Generalized:
     def start(self, sys: System, q: jax.Array, qd: jax.Array) -> Body:
         """A body with the exact inverse of its mass matrix."""
         state: Any = generalized_pipeline.init(sys, q, qd)
-        return Body(q, qd, state.mass_mx_inv, ())
+        return Body(q, qd, _triangle(state.mass_mx_inv), ())
 
     def step(self, sys: System, body: Body, control: jax.Array) -> Body:
         """Brax's step, with what follows from positions computed first instead of last."""
@@ -80,14 +80,15 @@ class Generalized:
         def substep(body: Body, _: None) -> tuple[Body, None]:
             x, xd = kinematics.forward(sys, body.q, body.qd)
             state: Any = GeneralizedState.init(body.q, body.qd, x, xd)
-            state = dynamics.transform_com(sys, state.replace(mass_mx_inv=body.warm))
+            inverse = _symmetric(body.warm, sys.qd_size())
+            state = dynamics.transform_com(sys, state.replace(mass_mx_inv=inverse))
             state = mass.matrix_inv(sys, state, sys.matrix_inv_iterations)
             state = constraint.jacobian(sys, state)
             tau = actuator.to_tau(sys, control, body.q, body.qd)
             state = state.replace(qf_smooth=dynamics.forward(sys, state, tau))
             state = state.replace(qf_constraint=constraints.force(sys, state))
             state = integrator.integrate(sys, state)
-            return Body(state.q, state.qd, state.mass_mx_inv, ()), None
+            return Body(state.q, state.qd, _triangle(state.mass_mx_inv), ()), None
 
         return jax.lax.scan(substep, body, None, self.frames)[0]
 
@@ -132,3 +133,14 @@ class MJX:
         velocity = Motion(vel=data.cvel[1:, 3:], ang=data.cvel[1:, :3])
         offset = data.xpos[1:, :] - data.subtree_com[jnp.asarray(sys.body_rootid[1:])]
         return x, Transform.create(pos=offset).vmap().do(velocity)
+
+
+def _triangle(matrix: jax.Array) -> jax.Array:
+    """Upper triangle of a symmetric [n, n], row by row: [n (n + 1) / 2]."""
+    return matrix[jnp.triu_indices(len(matrix))]
+
+
+def _symmetric(triangle: jax.Array, size: int) -> jax.Array:
+    """The matrix [size, size] of which `_triangle` made this."""
+    upper = jnp.zeros((size, size), triangle.dtype).at[jnp.triu_indices(size)].set(triangle)
+    return upper + jnp.triu(upper, 1).T
