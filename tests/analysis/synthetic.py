@@ -93,7 +93,7 @@ def robots(
       **changes: of the experiment, such as tasks=2 or **{"cpr.max_reset": 0.05}.
     """
     chosen = registry.get(experiment).override(**changes)
-    steps = (np.arange(chosen.tasks * per_task) + 1) * (chosen.steps_per_task // per_task)
+    steps = (np.arange(chosen.tasks * per_task) + 1) * chosen.steps_per_task // per_task
     count = max(1, round(until * len(steps)))
     quality = {"cpr": 1.0, "cbp": 0.7, "regrama": 0.55, "redo": 0.5, "shrink_perturb": 0.4}
     top = 8000.0 if experiment != "slippery_humanoid" else 5500.0

@@ -1,0 +1,80 @@
+"""A table: columns, rows of text and numbers, notes below."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+
+class Measured(NamedTuple):
+    """A statistic and how sure it is.
+
+    Attributes:
+      value: the statistic.
+      low: lower end of its interval; None if there is no interval.
+      high: upper end.
+      form: shown with errors (6051 +290 −320), the same on both sides (75.6 ± 14.3), or with the
+        ends of its interval (6051 [5731, 6341]).
+      decimals: digits after the point.
+      best: whether it is the best of its column.
+      remark: what is written after it, such as the step of a peak.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    form: Literal["errors", "symmetric", "interval"] = "errors"
+    decimals: int = 0
+    best: bool = False
+    remark: str = ""
+
+
+Cell = str | bool | int | float | Measured | None
+"""What a cell holds: text, a setting, a statistic, or nothing."""
+
+
+class Column(NamedTuple):
+    """A column.
+
+    Attributes:
+      name: its head.
+      group: the head above it, shared with its neighbours of the same group; empty for none.
+      key: its name in a CSV file; the head if empty.
+    """
+
+    name: str
+    group: str = ""
+    key: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table as data; `writers` makes text of it.
+
+    Attributes:
+      title: its caption.
+      columns: the first one names the rows.
+      rows: as many cells as columns each.
+      notes: what must be known to read the numbers, a sentence or two each.
+      label: for LaTeX; None for no label.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+    label: str | None = None
+
+    def __post_init__(self):
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"A row has {len(row)} cells, the table {len(self.columns)}.")
+
+
+def mark_best(rows: list[list[Cell]], column: int) -> None:
+    """Marks the largest value of a column, in place; equal ones are all marked."""
+    cells = [(i, cell) for i, row in enumerate(rows) if isinstance(cell := row[column], Measured)]
+    highest = max((cell.value for _, cell in cells), default=None)
+    for i, cell in cells:
+        if cell.value == highest and len(cells) > 1:
+            rows[i][column] = cell._replace(best=True)
