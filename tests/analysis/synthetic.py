@@ -99,7 +99,7 @@ def robots(
     top = 8000.0 if experiment != "slippery_humanoid" else 5500.0
 
     def columns(method: str, seed: int) -> dict[str, np.ndarray]:
-        draw = np.random.default_rng([crc32(f"{experiment} {method}".encode()), seed])
+        draw = np.random.default_rng([crc32(f"{experiment} {method} {changes}".encode()), seed])
         x, within = np.arange(len(steps)) / len(steps), np.arange(len(steps)) % per_task
         # The same tasks for all methods.
         tasks = np.random.default_rng(seed).uniform(np.log(0.02), np.log(2.0), chosen.tasks)

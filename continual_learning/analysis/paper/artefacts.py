@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from continual_learning.experiments import registry
-from continual_learning.experiments.base import ExperimentSpec
+from continual_learning.experiments.base import ExperimentSpec, trusted
 from continual_learning.experiments.errors import StudyError, unknown
 
 METHODS = ("cpr", "cbp", "redo", "regrama", "shrink_perturb", "adam")
@@ -39,9 +39,10 @@ class Study:
         return f"{self.experiment} ({', '.join(more)})" if more else self.experiment
 
     def spec(self, scale: str = "paper") -> ExperimentSpec:
-        """The experiment to run; of the names that stand for several fields, all of these."""
-        chosen = registry.get(self.experiment).at_scale(scale)
-        return chosen.override(**_fields(chosen, self.changes))
+        """The experiment to run, with its changes and what goes with them."""
+        with trusted():  # ours; the tests make up for the checks
+            chosen = registry.get(self.experiment).at_scale(scale)
+            return chosen.override(**_fields(chosen, self.changes))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +85,17 @@ class Artefact:
         if self.missing:
             raise StudyError(f"{self.id} needs {self.missing}.")
 
+    def check_folders(self, folders: Sequence[Any]) -> None:
+        """Raises if folders are given that are not needed, or none where some are."""
+        if folders and not self.studies:
+            raise StudyError(f"{self.id} is made of no study: leave out {folders[0]}.")
+        if self.studies and not folders:
+            needed = " and ".join(self.experiments)
+            raise StudyError(
+                f"{self.id} needs the folder of a study of {needed}; "
+                f"`continual reproduce {self.id} --out DIR` runs what it needs."
+            )
+
 
 def get(id: str, kind: str | None = None) -> Artefact:
     """The artefact of that id; the error for another one lists those there are."""
@@ -103,12 +115,12 @@ def of_kind(kind: str) -> list[Artefact]:
 
 def _fields(spec: ExperimentSpec, changes: Mapping[str, Any]) -> dict[str, Any]:
     """What to override: with another rollout, a task keeps its number of steps."""
-    fields = dict(changes)
-    if "rollout" in fields:
-        before: Any = spec
-        iterations = before.iterations_per_task * before.rollout / fields["rollout"]
-        fields["iterations_per_task"] = max(1, round(iterations))
-        fields["iterations_per_chunk"] = 1
+    fields, usual = dict(changes), vars(spec)
+    if fields.get("rollout", usual.get("rollout")) != usual.get("rollout"):
+        steps = usual["iterations_per_task"] * usual["rollout"]
+        count = max(1, round(steps / fields["rollout"]))
+        chunk = next(n for n in range(usual["iterations_per_chunk"], 0, -1) if count % n == 0)
+        fields |= {"iterations_per_task": count, "iterations_per_chunk": chunk}
     return fields
 
 

@@ -61,10 +61,15 @@ class Folder:
 
         The budget does not count; options do, of the methods that are run.
         """
-        known = fields_of(type(self.spec))
-        usual = registry.get(self.spec.name)
-        found = differences(self.spec, usual, self.methods)
-        return {name: both for name, both in found.items() if "." in name or not known[name].budget}
+        known, usual = fields_of(type(self.spec)), registry.get(self.spec.name)
+        methods = [method for method in self.methods if method in usual.methods]
+        names = [
+            name
+            for name in differences(self.spec, usual, methods)
+            if "." in name or not known[name].budget
+        ]
+        both = {name: (value(self.spec, name), value(usual, name)) for name in names}
+        return {name: (here, there) for name, (here, there) in both.items() if here != there}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,8 +138,8 @@ def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
     absent = [name for name in wanted if name not in [folder.spec.name for folder in folders]]
     if absent:
         raise StudyError(
-            f"{artefact.id} needs a study of {' and one of '.join(absent)}: name its folder, or let "
-            f"`continual reproduce {artefact.id} --out DIR` run it."
+            f"{artefact.id} needs a study of {' and one of '.join(absent)}: name its folder, or "
+            f"let `continual reproduce {artefact.id} --out DIR` run it."
         )
     return folders
 
@@ -176,12 +181,16 @@ def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]
 
 
 def holds(folder: Folder, study: Study) -> bool:
-    """Whether a folder is that of a study with these methods and changes, at whichever scale."""
-    return (
-        folder.spec.name == study.experiment
-        and set(study.methods) <= set(folder.methods)
-        and all(value(folder.spec, name) == v for name, v in study.changes.items())
-    )
+    """Whether a folder is that of a study with these methods and changes, at whichever scale.
+
+    Other fields of the experiment may have values of their own, options of methods may not.
+    """
+    if folder.spec.name != study.experiment or not set(study.methods) <= set(folder.methods):
+        return False
+    if any(value(folder.spec, name) != wanted for name, wanted in study.changes.items()):
+        return False
+    options = [name for name in folder.unusual() if name.partition(".")[0] in study.methods]
+    return all(name in study.changes for name in options)
 
 
 def _runs(folders: list[Folder]) -> Runs:

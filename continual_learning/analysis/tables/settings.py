@@ -14,20 +14,16 @@ from continual_learning.experiments import registry
 
 ABSENT = "not in this version"
 _UNEQUAL = "≠"
+_HEADS = {"search": "Search space"}
 
 
 def table(artefact: Artefact) -> Table:
     """The table of an artefact that needs no study."""
     rows = settings(artefact.id)
-    heads = [Column("Parameter", key="parameter")]
-    before = [name for name in ("method", "network") if name in rows[0]]
-    heads = [*(Column(name.capitalize(), key=name) for name in before), *heads]
-    search = ["search"] if "search" in rows[0] else []
-    heads += [Column("Search space", key="search") for _ in search]
-    heads += [Column("Paper", key="paper"), Column("Ours", key="ours"), Column("", key="differs")]
-    cells = [
-        (*(row[name] for name in (*before, "parameter", *search)), *_compared(row)) for row in rows
-    ]
+    names = [name for name in ("method", "network", "parameter", "search") if name in rows[0]]
+    heads = [Column(_HEADS.get(name, name.capitalize()), name) for name in names]
+    heads += [Column("Paper", "paper"), Column("Ours", "ours"), Column("", "differs")]
+    cells = [(*(row[name] for name in names), *_compared(row)) for row in rows]
     return Table(artefact.title, tuple(heads), tuple(cells), _notes(rows), artefact.label)
 
 

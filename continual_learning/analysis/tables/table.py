@@ -38,13 +38,11 @@ class Column(NamedTuple):
 
     Attributes:
       name: its head.
-      group: the head above it, shared with its neighbours of the same group; empty for none.
-      key: its name in a CSV file; the head if empty.
+      key: its name in a CSV file.
     """
 
     name: str
-    group: str = ""
-    key: str = ""
+    key: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +52,8 @@ class Table:
     Attributes:
       title: its caption.
       columns: the first one names the rows.
-      rows: as many cells as columns each.
+      rows: as many cells as columns each. Neighbours with the same first cell belong together, and
+        people are shown it once.
       notes: what must be known to read the numbers, a sentence or two each.
       label: for LaTeX; None for no label.
     """
@@ -71,10 +70,13 @@ class Table:
                 raise ValueError(f"A row has {len(row)} cells, the table {len(self.columns)}.")
 
 
-def mark_best(rows: list[list[Cell]], column: int) -> None:
-    """Marks the largest value of a column, in place; equal ones are all marked."""
-    cells = [(i, cell) for i, row in enumerate(rows) if isinstance(cell := row[column], Measured)]
-    highest = max((cell.value for _, cell in cells), default=None)
-    for i, cell in cells:
-        if cell.value == highest and len(cells) > 1:
-            rows[i][column] = cell._replace(best=True)
+def mark_best(rows: list[list[Cell]], column: int) -> list[list[Cell]]:
+    """The rows with the largest value of a column marked; all of them if several are equal."""
+    values = [cell.value for row in rows if isinstance(cell := row[column], Measured)]
+
+    def marked(cell: Cell) -> Cell:
+        if isinstance(cell, Measured) and len(values) > 1 and cell.value == max(values):
+            return cell._replace(best=True)
+        return cell
+
+    return [[marked(cell) if i == column else cell for i, cell in enumerate(row)] for row in rows]

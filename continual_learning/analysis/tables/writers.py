@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
-from itertools import groupby
+from collections.abc import Callable, Iterator
 
-from continual_learning.analysis.tables.table import Cell, Column, Measured, Table
+from continual_learning.analysis.tables.table import Cell, Measured, Table
 
 # Emphasis, code, HTML, cells, links, headings.
 _MARKDOWN = re.compile(r"[\\`*<>|]|\](?=[(\[:])|(?<!\w)_|_(?!\w)|^#")
@@ -46,7 +45,6 @@ _FORMULA = ("=", "+", "@", "\t", "\r")
 
 def markdown(table: Table) -> str:
     """A table of GitHub's Markdown under its title, notes below."""
-    heads = [f"{c.group}: {c.name}" if c.group else c.name for c in table.columns]
 
     def line(cells: list[str]) -> str:
         return f"| {' | '.join(cells)} |"
@@ -56,9 +54,10 @@ def markdown(table: Table) -> str:
         return f"**{text}**" if isinstance(cell, Measured) and cell.best else text
 
     lines = [f"**{_markdown(table.title)}**", ""]
-    lines += [line([_markdown(head) for head in heads])]
-    lines += [line(["---"] * len(heads))]
-    lines += [line([show(cell) for cell in row]) for row in table.rows]
+    lines += [line([_markdown(column.name) for column in table.columns])]
+    lines += [line(["---"] * len(table.columns))]
+    for row, _ in _groups(table):
+        lines.append(line([show(cell) for cell in row]))
     lines += [text for note in table.notes for text in ("", _markdown(note))]
     return "\n".join(lines) + "\n"
 
@@ -75,9 +74,11 @@ def latex(table: Table) -> str:
     if table.label:
         lines.append(rf"  \label{{{table.label}}}")
     lines += [rf"  \begin{{tabular}}{{{'l' * len(table.columns)}}}", r"    \toprule"]
-    lines += _heads(table.columns)
+    lines += [f"    {' & '.join(_latex(column.name) for column in table.columns)} \\\\"]
     lines += [r"    \midrule"]
-    lines += [f"    {' & '.join(show(cell) for cell in row)} \\\\" for row in table.rows]
+    for row, apart in _groups(table):
+        lines += [r"    \addlinespace"] * apart
+        lines.append(f"    {' & '.join(show(cell) for cell in row)} \\\\")
     lines += [r"    \bottomrule", r"  \end{tabular}"]
     if table.notes:
         lines += [r"", r"  \medskip", r"  \parbox{\linewidth}{\footnotesize"]
@@ -95,10 +96,11 @@ def csv_text(table: Table) -> str:
     rows: list[list[object]] = [[] for _ in table.rows]
     for number, column in enumerate(table.columns):
         cells = [row[number] for row in table.rows]
-        name = column.key or column.name
-        parts: dict[str, Callable[[Cell], object]] = {name: _plain}
+        parts: dict[str, Callable[[Cell], object]] = {column.key: _plain}
         if any(isinstance(cell, Measured) and cell.low is not None for cell in cells):
-            parts |= {f"{name}_low": _end("low"), f"{name}_high": _end("high")}
+            parts |= {f"{column.key}_{end}": _end(end) for end in ("low", "high")}
+        if any(isinstance(cell, Measured) and cell.remark for cell in cells):
+            parts |= {f"{column.key}_remark": lambda cell: getattr(cell, "remark", "")}
         heads += parts
         for row, cell in zip(rows, cells, strict=True):
             row += [part(cell) for part in parts.values()]
@@ -174,16 +176,12 @@ def _power(match: re.Match[str]) -> str:
     return f"${factor}10^{{{match[2]}}}$"
 
 
-def _heads(columns: tuple[Column, ...]) -> list[str]:
-    """One line of heads, or two with rules between if there are groups."""
-    lines, first = [], 1
-    if any(column.group for column in columns):
-        spans, rules = [], []
-        for group, members in groupby(columns, key=lambda column: column.group):
-            width = len(list(members))
-            spans.append(rf"\multicolumn{{{width}}}{{l}}{{{_latex(group)}}}")
-            if group:
-                rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
-            first += width
-        lines += [f"    {' & '.join(spans)} \\\\", f"    {' '.join(rules)}"]
-    return [*lines, f"    {' & '.join(_latex(column.name) for column in columns)} \\\\"]
+def _groups(table: Table) -> Iterator[tuple[tuple[Cell, ...], bool]]:
+    """(row, whether a new group of several rows begins above it), each first cell shown once."""
+    names = [row[0] for row in table.rows]
+    several = len(set(names)) < len(names)
+    for i, row in enumerate(table.rows):
+        if i and names[i] == names[i - 1]:
+            yield ("", *row[1:]), False
+        else:
+            yield row, bool(i) and several

@@ -1,0 +1,108 @@
+"""Figures of one method with other values of one field: ρ, κ, the size of rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from continual_learning.analysis import summary
+from continual_learning.analysis.curves import Curves, main_metric
+from continual_learning.analysis.figures import theme
+from continual_learning.analysis.figures.curves import panel
+from continual_learning.analysis.figures.theme import alt
+from continual_learning.analysis.figures.training import BANDS, LINES
+from continual_learning.analysis.paper.artefacts import Artefact
+from continual_learning.analysis.paper.remarks import left_out, remarks, usable
+from continual_learning.analysis.paper.runs import Runs, by_value
+from continual_learning.analysis.tables.writers import shown
+
+# From dark to light, apart for every kind of colour vision; the lightest is still seen on white.
+_SEQUENCE = ("#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#d2b21b")
+_SYMBOLS = {"cpr.max_reset": "ρ", "cpr.sharpness": "κ", "rollout": "steps of a rollout"}
+
+
+def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+    """A line for each value: the return, or what `metric` says of the id."""
+    found = by_value(artefact, folders)
+    metric, y, axis = _METRICS.get(artefact.id, (None, "episodic return", {}))
+    lines = {_name(artefact, key, runs): _only(runs, metric) for key, runs in found.items()}
+    colour = theme.scale(_shades(list(lines)), "value", title=_title(artefact))
+    first = next(iter(found.values()))
+    chart = panel(first, lines, colour, y=y, field="value", **axis)
+    return theme.finish(chart, [*_notes(artefact, found, lines), LINES + BANDS])
+
+
+def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+    """Average, final and peak return against the value."""
+    found = by_value(artefact, folders)
+    lines = {_name(artefact, key, runs): _only(runs, None) for key, runs in found.items()}
+    rows = []
+    for name, each in lines.items():
+        kept = usable(each)
+        if kept is not None:
+            for what in _STATISTICS:
+                value, low, high = getattr(summary.ours(kept), what)
+                ends = theme.records(return_=[value], low=[low], high=[high])[0]
+                rows.append({"value": name, "statistic": what, **ends})
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X(
+            "value:N",
+            sort=None,
+            title=_title(artefact),
+            axis=alt.Axis(labelAngle=0, grid=False),
+        ),
+        xOffset=alt.XOffset("statistic:N", sort=list(_STATISTICS)),
+        color=theme.scale(_STATISTICS, "statistic"),
+    )
+    y = alt.Y("return_:Q", title="episodic return", scale=alt.Scale(zero=False, padding=8))
+    bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
+    marks = base.mark_point(filled=True, opacity=1, size=30).encode(y=y)
+    chart = (bars + marks).properties(width=theme.WIDTH - 40, height=theme.HEIGHT)
+    explained = "Points: IQM over seeds of each seed's average, last and highest value. "
+    return theme.finish(
+        chart, [*_notes(artefact, found, lines), explained + "Lines: 95 % bootstrap interval."]
+    )
+
+
+_STATISTICS = {"average": "#0072B2", "final": "#D55E00", "peak": "#009E73"}
+_METRICS = {
+    "big_dormant": ("dormant_ratio", "dormant units", {"format": "~%"}),
+    "big_linear": ("linearised_ratio", "linearised units", {"format": "~%"}),
+}
+
+
+def _only(runs: Runs, metric: str | None) -> Curves:
+    [each] = runs.curves(metric or main_metric(runs.frame)).values()
+    return each
+
+
+def _name(artefact: Artefact, key: Any, runs: Runs) -> str:
+    """A value as text; of a rollout, its steps in all environments."""
+    if artefact.varied == "rollout":
+        spec: Any = runs.spec
+        return f"{key * spec.environments:,}"
+    return shown(key)
+
+
+def _title(artefact: Artefact) -> str:
+    return _SYMBOLS.get(artefact.varied or "", artefact.varied or "")
+
+
+def _shades(names: list[str]) -> dict[str, str]:
+    """Colours in the order of the values, as far apart as there are names."""
+    last = len(_SEQUENCE) - 1
+    places = [round(i * last / max(len(names) - 1, 1)) for i in range(len(names))]
+    return {name: _SEQUENCE[place] for name, place in zip(names, places, strict=True)}
+
+
+def _notes(artefact: Artefact, found: Mapping[Any, Runs], lines: Mapping[str, Curves]) -> list[str]:
+    """What must be said of the runs; once, where it is the same for all values."""
+    method, said = artefact.studies[0].methods, {}
+    for name, runs in zip(lines, found.values(), strict=True):
+        said.setdefault(" ".join(remarks(runs, method, apart=artefact.varied)), []).append(name)
+    if len(said) > 1:
+        said = {
+            f"{_title(artefact)} {', '.join(names)}: {note}": names for note, names in said.items()
+        }
+    return [*said, *left_out(lines.values())]
