@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning.analysis.figures import ablations, performance, training, utilities
+from continual_learning.analysis.figures import (
+    ablations,
+    collapse,
+    performance,
+    training,
+    utilities,
+)
 from continual_learning.analysis.figures.theme import FORMATS, check_format, save
 from continual_learning.analysis.paper import artefacts
 
@@ -43,5 +49,5 @@ _MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], Any]] = 
     "util_dist": utilities.distribution,
     "sharpness_ablation": ablations.points,
     "humanoid_peak_vs_final": performance.peak_and_final,
-    "collapse_thresholds": performance.thresholds,
+    "collapse_thresholds": collapse.thresholds,
 }

@@ -25,11 +25,11 @@ _SYMBOLS = {"cpr.max_reset": "ρ", "cpr.sharpness": "κ", "rollout": "steps of a
 def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     """A line for each value: the return, or what `metric` says of the id."""
     found = by_value(artefact, folders)
-    metric, y, axis = _METRICS.get(artefact.id, (None, "episodic return", {}))
+    metric, y, form = _METRICS.get(artefact.id, (None, "episodic return", ""))
     lines = {_name(artefact, key, runs): _only(runs, metric) for key, runs in found.items()}
     colour = theme.scale(_shades(list(lines)), "value", title=_title(artefact))
     first = next(iter(found.values()))
-    chart = panel(first, lines, colour, y=y, field="value", **axis)
+    chart = panel(first, lines, colour, y=y, field="value", format=form)
     return theme.finish(chart, [*_notes(artefact, found, lines), LINES + BANDS])
 
 
@@ -67,8 +67,8 @@ def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
 
 _STATISTICS = {"average": "#0072B2", "final": "#D55E00", "peak": "#009E73"}
 _METRICS = {
-    "big_dormant": ("dormant_ratio", "dormant units", {"format": "~%"}),
-    "big_linear": ("linearised_ratio", "linearised units", {"format": "~%"}),
+    "big_dormant": ("dormant_ratio", "dormant units", "~%"),
+    "big_linear": ("linearised_ratio", "linearised units", "~%"),
 }
 
 

@@ -27,8 +27,7 @@ def panel(
     field: str = "method",
     band: bool = True,
     width: int = theme.WIDTH,
-    height: int = theme.HEIGHT,
-    **axis: Any,
+    format: str = "",
 ) -> Any:
     """Curves over training.
 
@@ -41,8 +40,7 @@ def panel(
       field: what the names are.
       band: whether the range is shown.
       width: of the plot and its axis, in points.
-      height: of the plot.
-      **axis: further properties of the y axis.
+      format: of the numbers on the y axis; empty for the usual one.
     """
     last = max((int(c.steps[-1]) for c in curves.values() if len(c.steps)), default=1)
     factor, prefix = next((f, p) for f, p in ((1e6, "M"), (1e3, "k"), (1, "")) if last >= f)
@@ -60,13 +58,13 @@ def panel(
     x = alt.X(
         "step:Q",
         title=f"{unit} ({prefix})" if prefix else unit,
-        scale=alt.Scale(domain=[0, runs.spec.steps / factor], nice=False),
+        scale=alt.Scale(domain=[0, max(runs.spec.steps, last) / factor], nice=False),
         axis=alt.Axis(grid=False, tickCount=5),
     )
-    axis = {"tickCount": 5, **axis}
+    numbers = alt.Axis(tickCount=5, **({"format": format} if format else {}))
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=colour)
     lines = base.mark_line().encode(
-        y=alt.Y("iqm:Q", title=y, scale=alt.Scale(zero=False), axis=alt.Axis(**axis))
+        y=alt.Y("iqm:Q", title=y, scale=alt.Scale(zero=False), axis=numbers)
     )
     layers = [*_boundaries(runs, factor), lines]
     if band:
@@ -75,7 +73,7 @@ def panel(
         )
         layers.insert(-1, area)
     # The axis takes about 40 points beside the plot.
-    return alt.layer(*layers).properties(width=width - 40, height=height, title=title)
+    return alt.layer(*layers).properties(width=width - 40, height=theme.HEIGHT, title=title)
 
 
 def _boundaries(runs: Runs, factor: float) -> list[Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from continual_learning.analysis import style
+from continual_learning.analysis.paper.artefacts import METHODS
 from continual_learning.experiments import extras
 from continual_learning.experiments.errors import StudyError
 
@@ -20,6 +21,9 @@ WIDTH = 397
 
 HEIGHT = 150
 """Of a panel."""
+
+ROW = 24
+"""Of a method, where methods are rows."""
 
 FORMATS = ("svg", "pdf", "png", "html")
 """What a figure can be written as; the suffix of its file says which."""
@@ -123,6 +127,24 @@ def label(method: str) -> str:
     """As it is written in figures; hyper-parameters stay behind the name."""
     name, bracket, rest = method.partition(" (")
     return style.name(name) + bracket + rest
+
+
+def in_order(methods: Iterable[str]) -> list[str]:
+    """Each once: those of the paper as its tables have them, then all others."""
+    every = dict.fromkeys(methods)
+    return [*(m for m in METHODS if m in every), *(m for m in every if m not in METHODS)]
+
+
+def method_rows(order: Sequence[str], labels: bool = True, padding: float = 0.25) -> Any:
+    """A row for each method, in panels side by side the same."""
+    names = [label(method) for method in order]
+    return alt.Y(
+        "method:N",
+        title=None,
+        sort=names,
+        scale=alt.Scale(domain=names, paddingInner=padding, paddingOuter=padding / 2),
+        axis=alt.Axis(labels=labels, ticks=False, domain=False, grid=False, labelFontSize=8),
+    )
 
 
 def records(**columns: Any) -> list[dict[str, Any]]:

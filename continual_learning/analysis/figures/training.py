@@ -87,7 +87,7 @@ def figure(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
             title=each.title,
             band=band,
             width=theme.WIDTH if stacked else theme.WIDTH // 2 - 6,
-            **({"format": each.format} if each.format else {}),
+            format=each.format,
         )
         for each, lines in zip(panels, curves, strict=True)
     ]

@@ -38,5 +38,9 @@ def rates() -> list[dict[str, Any]]:
 
 @functools.cache
 def _read(name: str) -> Any:
-    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    text = (
+        resources.files("continual_learning.analysis.paper")
+        .joinpath(name)
+        .read_text(encoding="utf-8")
+    )
     return json.loads(text)

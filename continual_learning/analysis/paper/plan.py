@@ -67,7 +67,7 @@ def check_scale(scale: str) -> None:
 def finished(folder: Folder) -> bool:
     """Whether all its methods have come to the end with all seeds."""
     try:
-        frame = load(folder.path)
+        frame: Any = load(folder.path)
     except StoreError:  # nothing measured yet
         return False
     reached = frame.groupby(["method", "seed"])["step"].max()
@@ -107,8 +107,9 @@ def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
       artefacts: which.
       folders: that may hold something of them.
     """
-    head = ("id", "needs", *(f"{scale}: steps, time" for scale in SCALES))
-    rows, below, sources = [head], [[]], {}
+    rows = [["id", "needs", *(f"{scale}: steps, time" for scale in SCALES)]]
+    below: list[list[str]] = [[]]
+    sources: dict[str, tuple[int, dict[str, Any]]] = {}
     for artefact in artefacts:
         line, lines = [artefact.id, _needs(artefact)], []
         if artefact.missing or not artefact.studies:

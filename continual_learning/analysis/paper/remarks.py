@@ -66,26 +66,27 @@ def left_out(curves: Iterable[Curves]) -> list[str]:
 
 def _size(runs: Runs, paper: Mapping[str, Any]) -> str:
     """How many seeds and steps; the paper's beside them, and whether these are fewer."""
-    steps, frame = runs.spec.steps, runs.frame
+    steps = runs.spec.steps
+    frame: Any = runs.frame
     counts = frame.groupby("method")["seed"].nunique()
-    low, high = counts.min(), counts.max()
+    low, high = int(counts.min()), int(counts.max())
     seeds = f"{low} seeds" if low == high else f"{low} to {high} seeds"
     unit = "environment steps" if runs.spec.kind == "control" else "updates"
     text = f"{seeds} of {million(steps)} {unit}."
     if paper.get("steps") and paper.get("seeds"):
         text += f" The paper: {paper['seeds']} seeds of {million(paper['steps'])}."
         fewer = [f"{million(steps)} of {million(paper['steps'])} steps"] * (steps < paper["steps"])
-        fewer += [f"{low} of {paper['seeds']} seeds"] * bool(low < paper["seeds"])
+        fewer += [f"{low} of {paper['seeds']} seeds"] * (low < paper["seeds"])
         if fewer:
             text += f" Smaller than the paper's: {', '.join(fewer)}."
     return text
 
 
 def _unfinished(runs: Runs) -> list[str]:
-    reached = runs.frame.groupby(["method", "seed"])["step"].max().groupby("method")
-    behind = []
-    for method in style.colours(runs.frame["method"].unique()):
-        low, high = (int(getattr(reached, end)()[method]) for end in ("min", "max"))
+    frame: Any = runs.frame
+    reached, behind = frame.groupby(["method", "seed"])["step"].max(), []
+    for method in style.colours(frame["method"].unique()):
+        low, high = int(reached[method].min()), int(reached[method].max())
         if low < runs.spec.steps:
             until = million(low) if low == high else f"{million(low)} to {million(high)}"
             behind.append(f"{style.name(method)} ({until})")

@@ -170,7 +170,7 @@ def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]
     column, found = f"{HYPER}{field.split('.')[-1]}", {}
     for setting, members in groups.items():
         runs = _runs(members)
-        rows = runs.frame[runs.frame["method"] == method]
+        rows: Any = runs.frame[runs.frame["method"] == method]
         lanes = rows[column].dropna().unique() if column in rows else ()
         for lane in lanes:
             found[lane.item()] = dataclasses.replace(runs, frame=rows[rows[column] == lane])
