@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from continual_learning.analysis import summary
-from continual_learning.analysis.curves import Curves, main_metric
+from continual_learning.analysis.curves import Curves
 from continual_learning.analysis.figures import theme
 from continual_learning.analysis.figures.curves import panel
 from continual_learning.analysis.figures.theme import alt
@@ -23,10 +23,10 @@ _SYMBOLS = {"cpr.max_reset": "ρ", "cpr.sharpness": "κ", "rollout": "steps of a
 
 
 def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
-    """A line for each value: the return, or what `metric` says of the id."""
+    """A line for each value."""
     found = by_value(artefact, folders)
-    metric, y, form = _METRICS.get(artefact.id, (None, "episodic return", ""))
-    lines = {_name(artefact, key, runs): _only(runs, metric) for key, runs in found.items()}
+    metric, y, form = _METRICS.get(artefact.id, ("episode_return", "episodic return", ""))
+    lines = {_name(artefact, key, runs): runs.curve(metric) for key, runs in found.items()}
     colour = theme.scale(_shades(list(lines)), "value", title=_title(artefact))
     first = next(iter(found.values()))
     chart = panel(first, lines, colour, y=y, field="value", format=form)
@@ -36,7 +36,9 @@ def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
 def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     """Average, final and peak return against the value."""
     found = by_value(artefact, folders)
-    lines = {_name(artefact, key, runs): _only(runs, None) for key, runs in found.items()}
+    lines = {
+        _name(artefact, key, runs): runs.curve("episode_return") for key, runs in found.items()
+    }
     rows = []
     for name, each in lines.items():
         kept = usable(each)
@@ -70,11 +72,6 @@ _METRICS = {
     "big_dormant": ("dormant_ratio", "dormant units", "~%"),
     "big_linear": ("linearised_ratio", "linearised units", "~%"),
 }
-
-
-def _only(runs: Runs, metric: str | None) -> Curves:
-    [each] = runs.curves(metric or main_metric(runs.frame)).values()
-    return each
 
 
 def _name(artefact: Artefact, key: Any, runs: Runs) -> str:

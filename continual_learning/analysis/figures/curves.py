@@ -61,10 +61,10 @@ def panel(
         scale=alt.Scale(domain=[0, max(runs.spec.steps, last) / factor], nice=False),
         axis=alt.Axis(grid=False, tickCount=5),
     )
-    numbers = alt.Axis(tickCount=5, **({"format": format} if format else {}))
+    numbers: Any = {"tickCount": 5} | ({"format": format} if format else {})
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=colour)
     lines = base.mark_line().encode(
-        y=alt.Y("iqm:Q", title=y, scale=alt.Scale(zero=False), axis=numbers)
+        y=alt.Y("iqm:Q", title=y, scale=alt.Scale(zero=False), axis=alt.Axis(**numbers))
     )
     layers = [*_boundaries(runs, factor), lines]
     if band:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -175,6 +176,6 @@ def check_format(path: Path) -> None:
 
 
 def _short(value: Any) -> Any:
-    if isinstance(value, str | bool):
+    if isinstance(value, str):
         return value
-    return float(f"{float(value):.5g}")
+    return float(f"{value:.5g}") if math.isfinite(value) else None

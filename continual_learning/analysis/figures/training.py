@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from continual_learning.analysis.curves import main_metric
 from continual_learning.analysis.figures import theme
 from continual_learning.analysis.figures.curves import panel
 from continual_learning.analysis.figures.theme import alt
@@ -29,7 +28,7 @@ class Panel(NamedTuple):
 
     Attributes:
       experiment: whose.
-      metric: the columns whose mean is shown; none for the main metric.
+      metric: the column, or several whose mean is shown.
       y: title of the axis.
       title: of the panel.
       format: of the numbers on the axis; empty for the usual one.
@@ -49,7 +48,7 @@ def _robots(y: str, *metric: str) -> tuple[Panel, ...]:
 
 _GRADIENT = "norm of the gradient"
 _PANELS: dict[str, tuple[Panel, ...]] = {
-    "ant_humanoid_main": _robots("episodic return"),
+    "ant_humanoid_main": _robots("episodic return", "episode_return"),
     "dormant_linearized": (
         Panel("slippery_ant", ("dormant_ratio",), "dormant units", "Dormant units", "~%"),
         Panel("slippery_ant", ("linearised_ratio",), "linearised units", "Linearised units", "~%"),
@@ -63,13 +62,10 @@ _PANELS: dict[str, tuple[Panel, ...]] = {
     "param_norm": _robots(
         "norm of the parameters", "policy_parameter_norm", "value_parameter_norm"
     ),
-    "perm_mnist": (Panel("permuted_mnist", (), "test accuracy", format="~%"),),
+    "perm_mnist": (Panel("permuted_mnist", ("test_accuracy",), "test accuracy", format="~%"),),
 }
 _WITHOUT_BANDS = ("ant_humanoid_main",)  # as in the paper, whose tables have them instead
-_STACKED = (
-    "humanoid_grad_norm",
-    "param_norm",
-)  # top and bottom in the paper, the rest side by side
+_STACKED = ("humanoid_grad_norm", "param_norm")  # as in the paper; the rest is side by side
 
 
 def figure(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
@@ -94,25 +90,24 @@ def figure(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     together: Callable[..., Any] = alt.vconcat if stacked else alt.hconcat
     notes = []
     for name, runs in found.items():
-        lines = [
-            c
-            for p, each in zip(panels, curves, strict=True)
-            if p.experiment == name
-            for c in each.values()
-        ]
-        said = [*remarks(runs, METHODS), *dict.fromkeys(left_out(lines))]
-        notes.append(f"{NAMES[name]}: {' '.join(said)}")
+        lost = {
+            note: None
+            for each, lines in zip(panels, curves, strict=True)
+            for note in left_out(lines.values())
+            if each.experiment == name
+        }
+        notes.append(f"{NAMES[name]}: {' '.join([*remarks(runs, METHODS), *lost])}")
     return theme.finish(together(*charts, spacing=12), [*notes, LINES + BANDS * band])
 
 
 def _curves(runs: Runs, metric: tuple[str, ...]) -> dict[str, Any]:
     """Of a column, or of the mean of several."""
-    if not metric:
-        return runs.curves(main_metric(runs.frame))
-    if len(metric) == 1:
-        return runs.curves(metric[0])
-    each = [runs.curves(name) for name in metric]
+    first, *others = (runs.curves(name) for name in metric)
+    for each in others:
+        for method, curves in first.items():
+            total = curves.values + each[method].values
+            first[method] = dataclasses.replace(curves, values=total)
     return {
-        m: dataclasses.replace(each[0][m], values=sum(part[m].values for part in each) / len(each))
-        for m in each[0]
+        method: dataclasses.replace(curves, values=curves.values / len(metric))
+        for method, curves in first.items()
     }

@@ -103,6 +103,15 @@ class Runs:
         """A metric of every method, binned."""
         return curves_of.curves(self.frame, metric, bin=self.width)
 
+    def curve(self, metric: str) -> curves_of.Curves:
+        """A metric of the only method."""
+        found = self.curves(metric)
+        if len(found) != 1:
+            raise StudyError(
+                f"{self.folders[0].path} has {', '.join(found)}, where one of them is to be shown."
+            )
+        return next(iter(found.values()))
+
 
 def differences(
     a: ExperimentSpec, b: ExperimentSpec, methods: Iterable[str]
@@ -171,11 +180,13 @@ def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]
     for setting, members in groups.items():
         runs = _runs(members)
         rows: Any = runs.frame[runs.frame["method"] == method]
-        lanes = rows[column].dropna().unique() if column in rows else ()
-        for lane in lanes:
-            found[lane.item()] = dataclasses.replace(runs, frame=rows[rows[column] == lane])
-        if not len(lanes):
-            found[setting] = dataclasses.replace(runs, frame=rows)
+        if column not in rows:
+            rows = rows.assign(**{column: setting})
+        settings = rows[column].fillna(setting).map(_rounded)
+        for key in settings.unique():
+            if key in found:
+                raise StudyError(f"Several folders have {field} = {key}: name one of them.")
+            found[key] = dataclasses.replace(runs, frame=rows[settings == key])
     order = [value(study.spec(), field) for study in artefact.studies]
     return {key: found[key] for key in sorted(found, key=functools.partial(_rank, order))}
 
@@ -195,6 +206,11 @@ def holds(folder: Folder, study: Study) -> bool:
 
 def _runs(folders: list[Folder]) -> Runs:
     return Runs(tuple(folders), load([folder.path for folder in folders]))
+
+
+def _rounded(setting: Any) -> Any:
+    """Lanes are float32 as a rule: 0.015 and its nearest neighbour there are one value."""
+    return float(f"{setting:.6g}") if isinstance(setting, float) else setting
 
 
 def _rank(order: list[Any], key: Any) -> tuple[int, Any]:

@@ -66,7 +66,7 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
         curves, runs = None, by_shape.get(shape)
         name = _SHAPES.get(shape, str(shape))
         if runs is not None:
-            [curves] = runs.curves(main_metric(runs.frame)).values()
+            curves = runs.curve(main_metric(runs.frame))
             size = {"seeds": paper["seeds"], "steps": results(paper["environment"])["steps"]}
             said = [*remarks(runs, ("cpr",), size, apart=artefact.varied), *left_out([curves])]
             notes.append(f"{name}: {' '.join(said)}")
