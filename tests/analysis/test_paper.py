@@ -84,7 +84,9 @@ def test_wrong_ids():
         tables.make("flagship")
     with pytest.raises(StudyError, match="util_comp is made of no study: leave out runs/a"):
         figures.make("util_comp", ["runs/a"])
-    with pytest.raises(StudyError, match="needs the folder of a study of slippery_ant and slippery"):
+    with pytest.raises(
+        StudyError, match="needs the folder of a study of slippery_ant and slippery"
+    ):
         figures.make("param_norm")
 
 
@@ -185,7 +187,12 @@ def test_the_plan(tmp_path):
         tmp_path / "short", seeds=4, per_task=1, until=0.5, tasks=5, iterations_per_task=30
     )
     odd = synthetic.robots(
-        tmp_path / "odd", seeds=2, per_task=1, methods=["cpr"], physics="mjx", **{"cpr.shape": "exp"}
+        tmp_path / "odd",
+        seeds=2,
+        per_task=1,
+        methods=["cpr"],
+        physics="mjx",
+        **{"cpr.shape": "exp"},
     )
     folders = [runs.Folder.read(path) for path in (ant, short, odd)]
     lines = plan.listing(artefacts.ARTEFACTS.values(), folders).splitlines()

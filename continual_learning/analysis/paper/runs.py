@@ -91,13 +91,17 @@ class Runs:
 
     @functools.cached_property
     def width(self) -> int | None:
-        """Steps of a bin: the paper's 2M for runs as long as its, a tenth of a task for shorter.
+        """Steps of a bin; None: the rows as they are.
 
-        Of supervised studies a task; of those with few tasks, None: the rows as they are.
+        Of robots the paper's 2M for runs as long as its, else about a tenth of a task, in whole
+        rollouts. Of supervised studies a task, if there are many.
         """
-        if self.spec.kind == "supervised":
-            return self.spec.steps_per_task if self.spec.tasks > 50 else None
-        return 2_000_000 if self.spec.steps >= 100_000_000 else self.spec.steps_per_task // 10 or 1
+        spec: Any = self.spec
+        if spec.kind == "supervised":
+            return spec.steps_per_task if spec.tasks > 50 else None
+        if spec.steps >= 100_000_000:
+            return 2_000_000
+        return spec.rollout * spec.environments * max(1, spec.iterations_per_task // 10)
 
     def curves(self, metric: str) -> dict[str, curves_of.Curves]:
         """A metric of every method, binned."""

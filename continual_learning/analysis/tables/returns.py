@@ -19,9 +19,15 @@ from continual_learning.analysis.paper.remarks import (
     usable,
 )
 from continual_learning.analysis.paper.runs import by_experiment, by_value
-from continual_learning.analysis.tables.table import Cell, Column, Measured, Table, mark_best
+from continual_learning.analysis.tables.table import (
+    ABSENT,
+    Cell,
+    Column,
+    Measured,
+    Table,
+    mark_best,
+)
 
-_ABSENT = "—"
 _DECIMALS = {"continual_metaworld": 3, "continual_minatar": 1}
 _SHAPES = {
     "linear": "Linear",
@@ -118,7 +124,7 @@ def _compared(
 def _printed(row: Mapping[str, Any] | None, statistic: str, decimals: int) -> Cell:
     """As the paper has it: [value, up, down], [value, error] or a value."""
     if row is None:
-        return _ABSENT
+        return ABSENT
     numbers, at = row[statistic], ""
     if statistic == "peak" and "peak_step" in row:
         at = f"at {million(row['peak_step'])}"
@@ -137,7 +143,7 @@ def _found(
     at_step: bool,
 ) -> Cell:
     if found is None:
-        return _ABSENT
+        return ABSENT
     value, low, high = getattr(found, statistic)
     at = f"at {million(found.peak_step)}" if at_step and statistic == "peak" else ""
     if low != low:  # a single seed has no interval

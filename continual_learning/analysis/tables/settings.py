@@ -12,7 +12,7 @@ from continual_learning.analysis.tables.table import Cell, Column, Table
 from continual_learning.analysis.tables.writers import shown
 from continual_learning.experiments import registry
 
-ABSENT = "not in this version"
+_TO_COME = "not in this version"
 _UNEQUAL = "≠"
 _HEADS = {"search": "Search space"}
 
@@ -34,7 +34,7 @@ def _compared(row: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
     if "text" in row:
         return printed, row["text"], "" if row["text"] == shown(printed) else _UNEQUAL
     if "ours" not in row or any(name not in registry.names() for name in names):
-        return printed, ABSENT, ""
+        return printed, _TO_COME, ""
     each = paper if len(paper) == len(names) else paper * len(names)
     found = [[value(registry.get(name), path) for path in row["ours"]] for name in names]
     same = all(_same(p, v) for p, values in zip(each, found, strict=True) for v in values)

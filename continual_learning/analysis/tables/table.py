@@ -29,6 +29,9 @@ class Measured(NamedTuple):
     remark: str = ""
 
 
+ABSENT = "—"
+"""The cell of what was not measured; empty in a CSV file."""
+
 Cell = str | bool | int | float | Measured | None
 """What a cell holds: text, a setting, a statistic, or nothing."""
 

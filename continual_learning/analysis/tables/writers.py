@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 
-from continual_learning.analysis.tables.table import Cell, Measured, Table
+from continual_learning.analysis.tables.table import ABSENT, Cell, Measured, Table
 
 # Emphasis, code, HTML, cells, links, headings.
 _MARKDOWN = re.compile(r"[\\`*<>|]|\](?=[(\[:])|(?<!\w)_|_(?!\w)|^#")
@@ -26,6 +26,7 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "−": "$-$",
+    "—": "---",
     "±": r"$\pm$",
     "×": r"$\times$",
     "≠": r"$\neq$",
@@ -148,18 +149,23 @@ def _measured(cell: Measured) -> str:
 def _plain(cell: Cell) -> object:
     """A cell for CSV: numbers as they are, and no text that a spreadsheet would compute."""
     if isinstance(cell, Measured):
-        return round(cell.value, cell.decimals + 3)
+        return _rounded(cell.value, cell)
     if isinstance(cell, str):
-        return f"'{cell}" if cell.startswith(_FORMULA) else cell
+        return f"'{cell}" if cell.startswith(_FORMULA) else "" if cell == ABSENT else cell
     return "" if cell is None else cell
 
 
 def _end(which: str) -> Callable[[Cell], object]:
     def end(cell: Cell) -> object:
-        value = getattr(cell, which, None)
-        return "" if value is None else round(value, getattr(cell, "decimals", 0) + 3)
+        if not isinstance(cell, Measured) or (value := getattr(cell, which)) is None:
+            return ""
+        return _rounded(value, cell)
 
     return end
+
+
+def _rounded(value: float, cell: Measured) -> float:
+    return round(value, cell.decimals + 3) + 0.0  # 0.0 rather than −0.0
 
 
 def _markdown(text: str) -> str:
