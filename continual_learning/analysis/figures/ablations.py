@@ -43,11 +43,12 @@ def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     for name, each in lines.items():
         kept = usable(each)
         if kept is not None:
+            ours = summary.ours(kept)
             for what in _STATISTICS:
-                value, low, high = getattr(summary.ours(kept), what)
+                value, low, high = getattr(ours, what)
                 ends = theme.records(return_=[value], low=[low], high=[high])[0]
                 rows.append({"value": name, "statistic": what, **ends})
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X(
             "value:N",
             sort=None,

@@ -49,7 +49,7 @@ def bars(curves: Mapping[str, Curves], order: Sequence[str]) -> Any:
         }
         for method, each in curves.items()
     ]
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=theme.method_rows(order, labels=False),
         x=alt.X(
             "seeds:Q",
@@ -79,7 +79,7 @@ def _grid(curves: Mapping[str, Curves], drops: Sequence[float], relative: bool, 
                     "share": round(float(fallen.mean()), 4),
                 }
             )
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X(
             "drop:N",
             sort=None,

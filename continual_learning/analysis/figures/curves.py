@@ -62,7 +62,7 @@ def panel(
         axis=alt.Axis(grid=False, tickCount=5),
     )
     numbers: Any = {"tickCount": 5} | ({"format": format} if format else {})
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=colour)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, color=colour)
     lines = base.mark_line().encode(
         y=alt.Y("iqm:Q", title=y, scale=alt.Scale(zero=False), axis=alt.Axis(**numbers))
     )
@@ -82,5 +82,5 @@ def _boundaries(runs: Runs, factor: float) -> list[Any]:
     if not 1 < spec.tasks <= _MOST_BOUNDARIES:
         return []
     ends = np.arange(1, spec.tasks) * spec.steps_per_task / factor
-    data = alt.Data(values=theme.records(step=ends))
+    data = alt.InlineData(values=theme.records(step=ends))
     return [alt.Chart(data).mark_rule(color=theme.GRID, strokeWidth=0.5).encode(x="step:Q")]

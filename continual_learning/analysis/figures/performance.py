@@ -70,7 +70,7 @@ def _peaks(
             add(method, "ours", colours[method], found.peak, found.final)
         if method in paper:
             add(method, "paper", theme.FAINT, *(_interval(paper[method][s]) for s in _BOTH))
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=theme.method_rows(order),
         yOffset=alt.YOffset("source:N", sort=["ours", "paper"]),
         color=alt.Color("colour:N", scale=None),

@@ -31,7 +31,7 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         height = np.asarray(phi(shape, utility, SHARPNESS, 1.0))  # pyright: ignore
         rows += theme.records(shape=[shape] * len(utility), utility=utility, phi=height)
     chart = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(alt.InlineData(values=rows))
         .mark_line()
         .encode(
             x=alt.X(
@@ -79,7 +79,7 @@ def distribution(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         "share:Q", title="share of units and updates", axis=alt.Axis(format="~%", tickCount=5)
     )
     chart = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(alt.InlineData(values=rows))
         .mark_line(interpolate="step-after")
         .encode(x=x, y=y, color=theme.by_method(shown))
         .properties(width=theme.WIDTH - 40, height=theme.HEIGHT)
