@@ -11,30 +11,79 @@ from continual_learning.analysis import figures, tables
 from continual_learning.analysis.paper import artefacts, numbers, plan, runs
 from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
-from tests.analysis import synthetic
+from tests.analysis import study_folders
 
 ROOT = Path(__file__).parents[2]
 
 # Of the paper: every label of a table or a figure, in the order in which they appear there.
-LABELS = """
-    fig:flagship fig:ant_humanoid_main tab:continual_metaworld tab:continual_minatar
-    fig:dormant_linearized fig:grad_norm fig:rr fig:metaworld_grid_2x5 fig:perm_mnist
-    fig:bigrollout fig:big_dormant fig:big_linear fig:big_batch_neurons tab:ppo_hyperparameters
-    tab:network_architecture tab:hyper_sweep tab:cmw_sac_params tab:mt1_reset_params
-    tab:minatar_reset_params tab:cmw_reset_params fig:util_comp tab:transform_perf fig:util_dist
-    fig:sharpness_ablation tab:ant_iqr tab:hum_iqr tab:runtime fig:humanoid_peak_vs_final
-    fig:humanoid_grad_norm fig:param_norm fig:infividual_network_grad_norm
-""".split()
-TABLES = """
-    ant_iqr hum_iqr continual_metaworld continual_minatar transform_perf runtime
-    ppo_hyperparameters network_architecture hyper_sweep cmw_sac_params mt1_reset_params
-    minatar_reset_params cmw_reset_params
-""".split()
-FIGURES = """
-    flagship ant_humanoid_main dormant_linearized grad_norm individual_network_grad_norm
-    humanoid_grad_norm param_norm rr metaworld_grid_2x5 perm_mnist bigrollout big_dormant
-    big_linear util_comp util_dist sharpness_ablation humanoid_peak_vs_final collapse_thresholds
-""".split()
+LABELS = [
+    "fig:flagship",
+    "fig:ant_humanoid_main",
+    "tab:continual_metaworld",
+    "tab:continual_minatar",
+    "fig:dormant_linearized",
+    "fig:grad_norm",
+    "fig:rr",
+    "fig:metaworld_grid_2x5",
+    "fig:perm_mnist",
+    "fig:bigrollout",
+    "fig:big_dormant",
+    "fig:big_linear",
+    "fig:big_batch_neurons",
+    "tab:ppo_hyperparameters",
+    "tab:network_architecture",
+    "tab:hyper_sweep",
+    "tab:cmw_sac_params",
+    "tab:mt1_reset_params",
+    "tab:minatar_reset_params",
+    "tab:cmw_reset_params",
+    "fig:util_comp",
+    "tab:transform_perf",
+    "fig:util_dist",
+    "fig:sharpness_ablation",
+    "tab:ant_iqr",
+    "tab:hum_iqr",
+    "tab:runtime",
+    "fig:humanoid_peak_vs_final",
+    "fig:humanoid_grad_norm",
+    "fig:param_norm",
+    "fig:infividual_network_grad_norm",
+]
+TABLES = [
+    "ant_iqr",
+    "hum_iqr",
+    "continual_metaworld",
+    "continual_minatar",
+    "transform_perf",
+    "runtime",
+    "ppo_hyperparameters",
+    "network_architecture",
+    "hyper_sweep",
+    "cmw_sac_params",
+    "mt1_reset_params",
+    "minatar_reset_params",
+    "cmw_reset_params",
+]
+FIGURES = [
+    "flagship",
+    "ant_humanoid_main",
+    "dormant_linearized",
+    "grad_norm",
+    "individual_network_grad_norm",
+    "humanoid_grad_norm",
+    "param_norm",
+    "rr",
+    "metaworld_grid_2x5",
+    "perm_mnist",
+    "bigrollout",
+    "big_dormant",
+    "big_linear",
+    "util_comp",
+    "util_dist",
+    "sharpness_ablation",
+    "humanoid_peak_vs_final",
+    "collapse_thresholds",
+]
 MISSING = {
     "continual_metaworld": "the experiment continual_metaworld, which this version does not have",
     "continual_minatar": "the experiment continual_minatar, which this version does not have",
@@ -76,9 +125,11 @@ def test_what_is_missing_is_told(id, what):
 
 
 def test_wrong_ids():
-    with pytest.raises(StudyError, match="Unknown table 'ant_iq'. Did you mean 'ant_iqr'.*hum_iqr"):
+    with pytest.raises(
+        StudyError, match=r"Unknown table 'ant_iq'\. Did you mean 'ant_iqr'.*hum_iqr"
+    ):
         tables.make("ant_iq")
-    with pytest.raises(StudyError, match="Unknown figure 'flagshp'. Did you mean 'flagship'"):
+    with pytest.raises(StudyError, match=r"Unknown figure 'flagshp'\. Did you mean 'flagship'"):
         figures.make("flagshp")
     with pytest.raises(StudyError, match="flagship is a figure: `continual figure flagship`"):
         tables.make("flagship")
@@ -182,11 +233,11 @@ def test_costs_by_hand():
 
 
 def test_the_plan(tmp_path):
-    ant = synthetic.robots(tmp_path / "ant", seeds=15, per_task=1)
-    short = synthetic.robots(
+    ant = study_folders.robots(tmp_path / "ant", seeds=15, per_task=1)
+    short = study_folders.robots(
         tmp_path / "short", seeds=4, per_task=1, until=0.5, tasks=5, iterations_per_task=30
     )
-    odd = synthetic.robots(
+    odd = study_folders.robots(
         tmp_path / "odd",
         seeds=2,
         per_task=1,
@@ -211,9 +262,9 @@ def test_the_plan(tmp_path):
 
 
 def test_finished(tmp_path):
-    whole = synthetic.digits(tmp_path / "whole", seeds=2, tasks=3)
+    whole = study_folders.digits(tmp_path / "whole", seeds=2, tasks=3)
     assert plan.finished(runs.Folder.read(whole))
-    behind = synthetic.robots(tmp_path / "behind", seeds=2, per_task=2, tasks=2, until=0.5)
+    behind = study_folders.robots(tmp_path / "behind", seeds=2, per_task=2, tasks=2, until=0.5)
     assert not plan.finished(runs.Folder.read(behind))
 
 
@@ -221,17 +272,17 @@ def test_finished(tmp_path):
 
 
 def test_a_folder_of_another_experiment(tmp_path):
-    digits = synthetic.digits(tmp_path / "digits", tasks=2, seeds=2)
+    digits = study_folders.digits(tmp_path / "digits", tasks=2, seeds=2)
     with pytest.raises(StudyError, match="digits is a study of permuted_mnist; ant_iqr needs slip"):
         tables.make("ant_iqr", [digits])
-    ant = synthetic.robots(tmp_path / "ant", seeds=2, per_task=1, tasks=2)
+    ant = study_folders.robots(tmp_path / "ant", seeds=2, per_task=1, tasks=2)
     with pytest.raises(StudyError, match="param_norm needs a study of slippery_humanoid: name its"):
         figures.make("param_norm", [ant])
 
 
 def test_a_study_of_another_kind_by_the_same_name(tmp_path):
     spec = registry.get("random_labels").override(name="slippery_ant", tasks=2)
-    path = synthetic.write(
+    path = study_folders.write(
         tmp_path / "x", spec, lambda m, s: {"train_accuracy": np.ones(1)}, steps=[336]
     )
     with pytest.raises(StudyError, match="is a study of slippery_ant; ant_iqr needs"):
@@ -256,10 +307,10 @@ def test_a_folder_that_is_no_study_of_ours(tmp_path, content, message):
 def test_values_of_an_ablation(tmp_path):
     """From folders, in order of the value; a lane's value counts more than its folder's."""
     small = {"seeds": 2, "per_task": 1, "tasks": 2, "methods": ["cpr"]}
-    high = synthetic.robots(tmp_path / "high", **small, **{"cpr.max_reset": 0.2})
-    low = synthetic.robots(tmp_path / "low", **small, **{"cpr.max_reset": 0.001})
+    high = study_folders.robots(tmp_path / "high", **small, **{"cpr.max_reset": 0.2})
+    low = study_folders.robots(tmp_path / "low", **small, **{"cpr.max_reset": 0.001})
     spec = registry.get("slippery_ant").override(tasks=2)
-    lanes = synthetic.write(
+    lanes = study_folders.write(
         tmp_path / "lanes",
         spec,
         lambda m, s: {
@@ -278,11 +329,13 @@ def test_values_of_an_ablation(tmp_path):
 
 def test_folders_of_an_ablation_must_be_alike(tmp_path):
     small = {"seeds": 2, "per_task": 1, "methods": ["cpr"]}
-    a = synthetic.robots(tmp_path / "a", **small, tasks=2)
-    b = synthetic.robots(tmp_path / "b", **small, tasks=3, physics="mjx", **{"cpr.max_reset": 0.1})
+    a = study_folders.robots(tmp_path / "a", **small, tasks=2)
+    b = study_folders.robots(
+        tmp_path / "b", **small, tasks=3, physics="mjx", **{"cpr.max_reset": 0.1}
+    )
     with pytest.raises(StudyError, match=r"differ in more than cpr.max_reset: .*tasks \(2 and 3\)"):
         runs.by_value(artefacts.get("rr"), [a, b])
-    adam = synthetic.robots(tmp_path / "adam", **small | {"methods": ["adam"]}, tasks=2)
+    adam = study_folders.robots(tmp_path / "adam", **small | {"methods": ["adam"]}, tasks=2)
     with pytest.raises(StudyError, match="adam does not run cpr, of which rr is"):
         runs.by_value(artefacts.get("rr"), [adam])
 
@@ -290,7 +343,7 @@ def test_folders_of_an_ablation_must_be_alike(tmp_path):
 def test_shapes_come_in_the_order_of_the_paper(tmp_path):
     small = {"seeds": 2, "per_task": 1, "methods": ["cpr"], "tasks": 2}
     folders = [
-        synthetic.robots(tmp_path / shape, **small, **{"cpr.shape": shape})
+        study_folders.robots(tmp_path / shape, **small, **{"cpr.shape": shape})
         for shape in ("sigmoid", "exp", "linear")
     ]
     found = runs.by_value(artefacts.get("transform_perf"), folders)
@@ -300,7 +353,7 @@ def test_shapes_come_in_the_order_of_the_paper(tmp_path):
 def test_what_is_unusual_about_a_folder(tmp_path):
     """Options of methods too, those that say what is usual anyway left out; never the budget."""
     folder = runs.Folder.read(
-        synthetic.robots(
+        study_folders.robots(
             tmp_path / "x",
             seeds=2,
             per_task=1,

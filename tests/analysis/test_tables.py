@@ -20,7 +20,7 @@ from continual_learning.analysis.tables import Column, Measured, Table
 from continual_learning.analysis.tables.table import mark_best
 from continual_learning.analysis.tables.writers import csv_text, latex, markdown, shown
 from continual_learning.experiments import registry
-from tests.analysis import synthetic
+from tests.analysis import study_folders
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -47,7 +47,7 @@ def known(path: Path) -> Path:
 
     steps = np.arange(1, 5) * spec.steps_per_task // 2
     methods = ["cpr", "adam", "redo", "cbp"]
-    return synthetic.write(path, spec, columns, steps=steps, methods=methods, seeds=range(4))
+    return study_folders.write(path, spec, columns, steps=steps, methods=methods, seeds=range(4))
 
 
 def golden_tables(folder: Path) -> dict[str, Table]:
@@ -104,7 +104,7 @@ def test_the_papers_numbers_are_beside(folder):
 
 
 def test_the_step_of_the_peak(tmp_path):
-    path = synthetic.robots(tmp_path / "x", "slippery_humanoid", seeds=4, per_task=2, tasks=3)
+    path = study_folders.robots(tmp_path / "x", "slippery_humanoid", seeds=4, per_task=2, tasks=3)
     table = tables.make("hum_iqr", [path])
     assert shown(cell(table, "CPR", "paper", "peak")) == "6264 +647 −1195 at 382M"
     assert re.search(r"at \d+(\.\d)?M$", shown(cell(table, "CPR", "as published", "peak")))
@@ -113,7 +113,7 @@ def test_the_step_of_the_peak(tmp_path):
 def test_shapes(tmp_path):
     small = {"seeds": 4, "per_task": 2, "tasks": 2, "methods": ["cpr"]}
     paths = [
-        synthetic.robots(tmp_path / shape, **small, **{"cpr.shape": shape})
+        study_folders.robots(tmp_path / shape, **small, **{"cpr.shape": shape})
         for shape in ("exp", "sigmoid")
     ]
     table = tables.make("transform_perf", paths)
@@ -289,7 +289,7 @@ def test_what_is_not_whole_is_told(folder):
 
 
 def test_a_study_as_long_as_the_papers_says_nothing_of_it(tmp_path):
-    path = synthetic.robots(tmp_path / "x", seeds=15, per_task=1)
+    path = study_folders.robots(tmp_path / "x", seeds=15, per_task=1)
     table = tables.make("ant_iqr", [path])
     assert table.notes[0] == (
         "This study: 15 seeds of 401M environment steps. The paper: 15 seeds of 400M."
@@ -297,7 +297,7 @@ def test_a_study_as_long_as_the_papers_says_nothing_of_it(tmp_path):
 
 
 def test_other_settings_are_told(tmp_path):
-    path = synthetic.robots(
+    path = study_folders.robots(
         tmp_path / "x", seeds=2, per_task=1, tasks=2, physics="mjx", **{"cpr.max_reset": 0.1}
     )
     note = tables.make("ant_iqr", [path]).notes[0]
@@ -315,7 +315,7 @@ def test_returns_that_were_not_measured(tmp_path):
             returns[seed::2] = np.nan  # never in both
         return {"episode_return": returns}
 
-    path = synthetic.write(
+    path = study_folders.write(
         tmp_path / "x",
         spec,
         columns,
@@ -330,7 +330,7 @@ def test_returns_that_were_not_measured(tmp_path):
 
 
 def test_a_single_seed_has_no_interval(tmp_path):
-    path = synthetic.robots(tmp_path / "x", seeds=1, per_task=1, tasks=2)
+    path = study_folders.robots(tmp_path / "x", seeds=1, per_task=1, tasks=2)
     found = cell(tables.make("ant_iqr", [path]), "CPR", "IQM of seeds", "final")
     assert (found.low, found.high) == (None, None)
 
@@ -340,7 +340,7 @@ def test_seeds_from_several_folders(tmp_path):
     spec = registry.get("slippery_ant").override(tasks=2)
 
     def part(name, methods, seeds):
-        return synthetic.write(
+        return study_folders.write(
             tmp_path / name,
             spec,
             lambda m, s: {"episode_return": np.full(2, 100.0 * s)},

@@ -28,11 +28,12 @@ def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     [(_, runs)] = by_experiment(artefact, folders).items()
     curves = runs.curves(main_metric(runs.frame))
     absolute = _grid(curves, DROPS, False, "drop in return")
-    relative = _grid(curves, SHARES, True, "drop as a share of what was gained")
+    relative = _grid(curves, SHARES, True, "drop as a share of the peak")
     notes = [
         " ".join(remarks(runs, METHODS)),
         f"Seeds with a collapse: a drop from the peak before that lasts {SUSTAINED / 1e6:.0f}M "
-        "steps. Gained: the peak minus the first value. " + impossible(curves, max(DROPS)),
+        "steps. The peak counts from 0, or from a negative first value. "
+        + impossible(curves, max(DROPS)),
     ]
     return theme.finish(alt.hconcat(absolute, relative, spacing=14), notes)
 
