@@ -71,7 +71,7 @@ def write(
 
 def robots(
     path: Path,
-    experiment: str = "slippery_ant",
+    experiment: str | spec.ExperimentSpec = "slippery_ant",
     *,
     methods: Sequence[str] = METHODS,
     seeds: int = 15,
@@ -85,21 +85,21 @@ def robots(
 
     Args:
       path: the new folder.
-      experiment: its name.
+      experiment: its name, or itself.
       methods: those that were run.
       seeds: how many.
       per_task: rows of a task.
       until: share of the rows that are there.
       **changes: of the experiment, such as tasks=2 or **{"cpr.max_reset": 0.05}.
     """
-    chosen = registry.get(experiment).override(**changes)
+    chosen = _experiment(experiment).override(**changes)
     steps = (np.arange(chosen.tasks * per_task) + 1) * chosen.steps_per_task // per_task
     count = max(1, round(until * len(steps)))
     quality = {"cpr": 1.0, "cbp": 0.7, "regrama": 0.55, "redo": 0.5, "shrink_perturb": 0.4}
-    top = 8000.0 if experiment != "slippery_humanoid" else 5500.0
+    top = 8000.0 if chosen.name != "slippery_humanoid" else 5500.0
 
     def columns(method: str, seed: int) -> dict[str, np.ndarray]:
-        draw = np.random.default_rng([crc32(f"{experiment} {method} {changes}".encode()), seed])
+        draw = np.random.default_rng([crc32(f"{chosen.name} {method} {changes}".encode()), seed])
         x, within = np.arange(len(steps)) / len(steps), np.arange(len(steps)) % per_task
         # The same tasks for all methods.
         tasks = np.random.default_rng(seed).uniform(np.log(0.02), np.log(2.0), chosen.tasks)
@@ -134,14 +134,14 @@ def robots(
 
 def digits(
     path: Path,
-    experiment: str = "permuted_mnist",
+    experiment: str | spec.ExperimentSpec = "permuted_mnist",
     *,
     methods: Sequence[str] = METHODS,
     seeds: int = 5,
     **changes: Any,
 ) -> Path:
     """A supervised study, a row a task: Adam declines, the others do so more slowly."""
-    chosen = registry.get(experiment).override(rows_per_task=1, **changes)
+    chosen = _experiment(experiment).override(rows_per_task=1, **changes)
     steps = (np.arange(chosen.tasks) + 1) * chosen.steps_per_task
 
     def columns(method: str, seed: int) -> dict[str, np.ndarray]:
@@ -157,3 +157,7 @@ def digits(
         return {name: values.astype(np.float32) for name, values in found.items()}
 
     return write(path, chosen, columns, steps=steps, methods=methods, seeds=range(seeds))
+
+
+def _experiment(name: str | spec.ExperimentSpec) -> Any:
+    return registry.get(name) if isinstance(name, str) else name
