@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from continual_learning.analysis import figures, style
+from continual_learning.analysis import figures, style, tables
 from continual_learning.analysis.curves import CurvesError
 from continual_learning.analysis.figures import theme
 from continual_learning.analysis.paper import artefacts
@@ -307,6 +307,17 @@ def test_returns_that_were_not_measured(tmp_path):
     assert {row["value"] for row in peaks} == {4}
 
 
+def test_no_episode_has_ended(tmp_path):
+    """As in a study of seconds: nothing to show, and said to be so."""
+    path = constant(tmp_path / "x", episode_return=np.nan)
+    chart = figures.make("flagship", [path])
+    assert not [row for row in rows_of(chart) if row.get("source") == "ours"]
+    assert "CPR 4 of 4" in notes_of(chart) and "No return was measured." in notes_of(chart)
+    assert "CPR 4 of 4" in notes_of(figures.make("rr", [path]))
+    figures.save(chart, tmp_path / "x.svg")
+    assert {row[2] for row in tables.make("ant_iqr", [path]).rows if row[1] != "paper"} == {"—"}
+
+
 def test_a_study_without_diagnostics(tmp_path):
     path = constant(tmp_path / "x", episode_return=1.0)
     with pytest.raises(CurvesError, match="Unknown metric 'dormant_ratio'"):
@@ -348,6 +359,29 @@ def test_a_page_holds_all_it_needs(tmp_path):
     page = (tmp_path / "x.html").read_text()
     assert not re.search(r"<(script|link)[^>]*(src|href)=", page)
     assert "</html>" in page
+
+
+def test_hostile_names_stay_text(tmp_path):
+    """A hyper-parameter from the metrics is part of a method's name."""
+    hostile = "</script><script>alert(1)</script>"
+    spec = registry.get("slippery_ant").override(tasks=2)
+    path = study_folders.write(
+        tmp_path / "x",
+        spec,
+        lambda m, s: {
+            "episode_return": np.ones(2),
+            "hyper_note": np.array([hostile if s else "plain"] * 2),
+        },
+        steps=[TASK, 2 * TASK],
+        methods=["cpr"],
+        seeds=(0, 1),
+    )
+    chart = figures.make("flagship", [path])
+    assert any(hostile in str(row["method"]) for row in rows_of(chart))
+    for form in ("svg", "html"):
+        figures.save(chart, tmp_path / f"x.{form}")
+        assert "<script>alert" not in (tmp_path / f"x.{form}").read_text()
+    assert "alert(1)" in (tmp_path / "x.html").read_text()
 
 
 def test_other_files_are_refused(tmp_path):

@@ -61,7 +61,7 @@ def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     y = alt.Y("return_:Q", title="episodic return", scale=alt.Scale(zero=False, padding=8))
     bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
     marks = base.mark_point(filled=True, opacity=1, size=30).encode(y=y)
-    chart = (bars + marks).properties(width=theme.WIDTH - 40, height=theme.HEIGHT)
+    chart = (bars + marks).properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     explained = "Points: IQM over seeds of each seed's average, last and highest value. "
     return theme.finish(
         chart, [*_notes(artefact, found, lines), explained + "Lines: 95 % bootstrap interval."]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from continual_learning.analysis import style
-from continual_learning.analysis.curves import Curves, main_metric
+from continual_learning.analysis.curves import Curves
 from continual_learning.analysis.figures import theme
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.paper.artefacts import METHODS, Artefact
@@ -26,7 +26,7 @@ SUSTAINED = 4_000_000
 def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     """How many seeds collapsed, for other drops than the paper's."""
     [(_, runs)] = by_experiment(artefact, folders).items()
-    curves = runs.curves(main_metric(runs.frame))
+    curves = runs.curves(runs.metric)
     absolute = _grid(curves, DROPS, False, "drop in return")
     relative = _grid(curves, SHARES, True, "drop as a share of the peak")
     notes = [
@@ -111,6 +111,8 @@ def impossible(curves: Mapping[str, Curves], drop: float) -> str:
         for each in curves.values()
         if not np.isnan(each.values).all()
     ]
-    if max(spans, default=0.0) >= drop:
+    if not spans:
+        return "No return was measured."
+    if max(spans) >= drop:
         return ""
-    return f"No drop of {drop:,} is possible here: returns span {max(spans, default=0.0):,.0f}."
+    return f"No drop of {drop:,} is possible here: returns span {max(spans):,.0f}."

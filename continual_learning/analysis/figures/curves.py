@@ -72,8 +72,20 @@ def panel(
             y=alt.Y("low:Q", title=y), y2="high:Q"
         )
         layers.insert(-1, area)
-    # The axis takes about 40 points beside the plot.
-    return alt.layer(*layers).properties(width=width - 40, height=theme.HEIGHT, title=title)
+    inner = width - theme.AXIS
+    if title:
+        layers.append(_title(title, inner))
+    return alt.layer(*layers).properties(width=inner, height=theme.HEIGHT)
+
+
+def _title(text: str, width: int) -> Any:
+    """Above the plot, in all panels as high: a real title makes room for the labels of an axis."""
+    mark = {"fontSize": 8, "fontWeight": "bold", "color": theme.INK, "baseline": "bottom"}
+    return (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_text(**mark)
+        .encode(x=alt.value(width / 2), y=alt.value(-6), text=alt.value(text))
+    )
 
 
 def _boundaries(runs: Runs, factor: float) -> list[Any]:

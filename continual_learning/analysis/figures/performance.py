@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from continual_learning.analysis import style, summary
-from continual_learning.analysis.curves import Curves, main_metric
+from continual_learning.analysis.curves import Curves
 from continual_learning.analysis.figures import collapse, theme
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.paper.artefacts import METHODS, Artefact
@@ -25,7 +25,7 @@ _INTERVALS = (
 def peak_and_final(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     """Peak and final return of every method; of the flagship also how many seeds collapsed."""
     [(name, runs)] = by_experiment(artefact, folders).items()
-    curves, paper = runs.curves(main_metric(runs.frame)), results(name)
+    curves, paper = runs.curves(runs.metric), results(name)
     order = theme.in_order([*paper["rows"], *curves])
     notes = [" ".join([*remarks(runs, METHODS, paper), *left_out(curves.values())]), _INTERVALS]
     if artefact.id != "flagship":

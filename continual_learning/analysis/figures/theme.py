@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,9 @@ WIDTH = 397
 
 HEIGHT = 150
 """Of a panel."""
+
+AXIS = 46
+"""Beside a panel: the labels of its axis and their title."""
 
 ROW = 24
 """Of a method, where methods are rows."""
@@ -57,15 +61,6 @@ _CONFIG: dict[str, Any] = {
         "gridWidth": 0.5,
         "labelPadding": 2,
         "labelFlush": False,
-    },
-    "header": {"labelFontSize": 8, "titleFontSize": 8, "labelColor": INK},
-    "title": {
-        "fontSize": 8,
-        "fontWeight": "bold",
-        "color": INK,
-        "offset": 5,
-        "anchor": "middle",
-        "frame": "group",
     },
     "legend": {
         "orient": "top",
@@ -160,11 +155,17 @@ def save(chart: Any, path: str | Path) -> None:
     """Writes a figure as its suffix says; an HTML page holds all it needs."""
     path = Path(path)
     check_format(path)
-    more: dict[str, Any] = {"html": {"inline": True}, "png": {"scale_factor": _PRINT}}.get(
-        path.suffix[1:], {}
-    )
+    page = {"inline": True, "json_kwds": {"cls": _NoMarkup}}
+    more: dict[str, Any] = {"html": page, "png": {"scale_factor": _PRINT}}.get(path.suffix[1:], {})
     path.parent.mkdir(parents=True, exist_ok=True)
     chart.save(str(path), **more)
+
+
+class _NoMarkup(json.JSONEncoder):
+    """Names from studies cannot end the script that they are in."""
+
+    def encode(self, o: Any) -> str:
+        return super().encode(o).replace("<", "\\u003c")
 
 
 def check_format(path: Path) -> None:

@@ -43,7 +43,7 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
             y=alt.Y("phi:Q", title="φ(u) = reset / ρ", axis=alt.Axis(tickCount=5)),
             color=theme.scale({name: _COLOURS[name] for name in _COLOURS}, "shape"),
         )
-        .properties(width=theme.WIDTH - 40, height=theme.HEIGHT)
+        .properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     )
     return theme.finish(chart, [f"Sharpness κ = {SHARPNESS:g}, centre 1; φ(u) = 1 for all u ≤ 1."])
 
@@ -82,7 +82,7 @@ def distribution(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(interpolate="step-after")
         .encode(x=x, y=y, color=theme.by_method(shown))
-        .properties(width=theme.WIDTH - 40, height=theme.HEIGHT)
+        .properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     )
     sizes = ", ".join(
         f"{style.name(m)} {seen[m].seeds} seeds and {million(seen[m].updates)} updates"

@@ -48,8 +48,15 @@ def remarks(
     """
     found = [_size(runs, paper or {}), *_unfinished(runs), *_absent(runs, shown)]
     unusual = {name: both for folder in runs.folders for name, both in folder.unusual().items()}
-    text = [f"{name} = {a} (not {b})" for name, (a, b) in unusual.items() if name != apart]
+    text = [
+        f"{name} = {_text(a)} (not {_text(b)})" for name, (a, b) in unusual.items() if name != apart
+    ]
     return [*found, *([f"Settings of its own: {', '.join(text)}."] if text else [])]
+
+
+def _text(value: Any) -> str:
+    """A setting as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def left_out(curves: Iterable[Curves]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from continual_learning.analysis import curves as curves_of
+from continual_learning.analysis.curves import Curves, main_metric
 from continual_learning.analysis.loading import load
 from continual_learning.analysis.paper.artefacts import Artefact, Study
 from continual_learning.analysis.paper.values import value
@@ -103,11 +104,16 @@ class Runs:
             return 2_000_000
         return spec.rollout * spec.environments * max(1, spec.iterations_per_task // 10)
 
-    def curves(self, metric: str) -> dict[str, curves_of.Curves]:
+    @property
+    def metric(self) -> str:
+        """What says how well a method does; of robots the return, even if no episode has ended."""
+        return "episode_return" if self.spec.kind == "control" else main_metric(self.frame)
+
+    def curves(self, metric: str) -> dict[str, Curves]:
         """A metric of every method, binned."""
         return curves_of.curves(self.frame, metric, bin=self.width)
 
-    def curve(self, metric: str) -> curves_of.Curves:
+    def curve(self, metric: str) -> Curves:
         """A metric of the only method."""
         found = self.curves(metric)
         if len(found) != 1:

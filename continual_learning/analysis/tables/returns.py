@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from continual_learning.analysis import style, summary
-from continual_learning.analysis.curves import Curves, main_metric
+from continual_learning.analysis.curves import Curves
 from continual_learning.analysis.paper.artefacts import Artefact
 from continual_learning.analysis.paper.numbers import results
 from continual_learning.analysis.paper.remarks import (
@@ -54,7 +54,7 @@ class _Row(NamedTuple):
 def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     """A row for each method of an experiment."""
     [(name, runs)] = by_experiment(artefact, folders).items()
-    paper, found = results(name), runs.curves(main_metric(runs.frame))
+    paper, found = results(name), runs.curves(runs.metric)
     order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
     rows = [_Row(style.name(m), paper["rows"].get(m), found.get(m)) for m in order]
     said = [*remarks(runs, paper["rows"], paper), *left_out(found.values())]
@@ -72,7 +72,7 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
         curves, runs = None, by_shape.get(shape)
         name = _SHAPES.get(shape, str(shape))
         if runs is not None:
-            curves = runs.curve(main_metric(runs.frame))
+            curves = runs.curve(runs.metric)
             size = {"seeds": paper["seeds"], "steps": results(paper["environment"])["steps"]}
             said = [*remarks(runs, ("cpr",), size, apart=artefact.varied), *left_out([curves])]
             notes.append(f"{name}: {' '.join(said)}")
