@@ -99,8 +99,8 @@ def _notes(artefact: Artefact, found: Mapping[Any, Runs], lines: Mapping[str, Cu
     method, said = artefact.studies[0].methods, {}
     for name, runs in zip(lines, found.values(), strict=True):
         said.setdefault(" ".join(remarks(runs, method, apart=artefact.varied)), []).append(name)
-    if len(said) > 1:
-        said = {
-            f"{_title(artefact)} {', '.join(names)}: {note}": names for note, names in said.items()
-        }
-    return [*said, *left_out(lines.values())]
+    notes = [
+        f"{'Each value' if len(said) == 1 else f'{_title(artefact)} ' + ', '.join(names)}: {note}"
+        for note, names in said.items()
+    ]
+    return notes + left_out(lines.values())

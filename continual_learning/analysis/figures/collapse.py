@@ -30,7 +30,7 @@ def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     absolute = _grid(curves, DROPS, False, "drop in return")
     relative = _grid(curves, SHARES, True, "drop as a share of the peak")
     notes = [
-        " ".join(remarks(runs, METHODS)),
+        f"This study: {' '.join(remarks(runs, METHODS))}",
         f"Seeds with a collapse: a drop from the peak before that lasts {SUSTAINED / 1e6:.0f}M "
         "steps. The peak counts from 0, or from a negative first value. "
         + impossible(curves, max(DROPS)),
