@@ -10,7 +10,7 @@ import pytest
 
 from continual_learning.analysis import figures, style, tables
 from continual_learning.analysis.curves import CurvesError
-from continual_learning.analysis.figures import theme
+from continual_learning.analysis.figures import ablations, theme
 from continual_learning.analysis.paper import artefacts
 from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
@@ -267,6 +267,14 @@ def test_ablations_by_hand(tmp_path):
     assert notes_of(chart).startswith("Each value: 3 seeds of 40.1M environment steps. Lines")
 
 
+@pytest.mark.parametrize("count", [1, 2, 5, 12])
+def test_values_have_colours_of_their_own(count):
+    shades = ablations._shades([str(i) for i in range(count)])
+    assert len(set(shades.values())) == count
+    assert shades["0"] == "#440154"
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in shades.values())
+
+
 def test_points_of_an_ablation(studies):
     chart = figures.make("sharpness_ablation", studies["cpr.sharpness"])
     rows = [row for row in rows_of(chart) if "statistic" in row]
@@ -313,7 +321,7 @@ def test_no_episode_has_ended(tmp_path):
     chart = figures.make("flagship", [path])
     assert not [row for row in rows_of(chart) if row.get("source") == "ours"]
     assert "CPR 4 of 4" in notes_of(chart) and "No return was measured." in notes_of(chart)
-    assert "CPR 4 of 4" in notes_of(figures.make("rr", [path]))
+    assert "ρ 0.015 4 of 4" in notes_of(figures.make("rr", [path]))
     figures.save(chart, tmp_path / "x.svg")
     assert {row[2] for row in tables.make("ant_iqr", [path]).rows if row[1] != "paper"} == {"—"}
 

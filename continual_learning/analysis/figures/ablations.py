@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from continual_learning.analysis import summary
 from continual_learning.analysis.curves import Curves
 from continual_learning.analysis.figures import theme
@@ -88,19 +90,21 @@ def _title(artefact: Artefact) -> str:
 
 
 def _shades(names: list[str]) -> dict[str, str]:
-    """Colours in the order of the values, as far apart as there are names."""
-    last = len(_SEQUENCE) - 1
-    places = [round(i * last / max(len(names) - 1, 1)) for i in range(len(names))]
-    return {name: _SEQUENCE[place] for name, place in zip(names, places, strict=True)}
+    """Colours in the order of the values, between those of the sequence if there are many."""
+    ends = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in _SEQUENCE])
+    places = np.linspace(0, len(ends) - 1, len(names))
+    mixed = [np.interp(places, range(len(ends)), ends[:, i]).round().astype(int) for i in range(3)]
+    return {n: f"#{r:02x}{g:02x}{b:02x}" for n, r, g, b in zip(names, *mixed, strict=True)}
 
 
 def _notes(artefact: Artefact, found: Mapping[Any, Runs], lines: Mapping[str, Curves]) -> list[str]:
     """What must be said of the runs; once, where it is the same for all values."""
-    method, said = artefact.studies[0].methods, {}
+    method, title = artefact.studies[0].methods, _title(artefact)
+    said: dict[str, list[str]] = {}
     for name, runs in zip(lines, found.values(), strict=True):
         said.setdefault(" ".join(remarks(runs, method, apart=artefact.varied)), []).append(name)
     notes = [
-        f"{'Each value' if len(said) == 1 else f'{_title(artefact)} ' + ', '.join(names)}: {note}"
+        f"Each value: {note}" if len(said) == 1 else f"{title} {', '.join(names)}: {note}"
         for note, names in said.items()
     ]
-    return notes + left_out(lines.values())
+    return notes + left_out({f"{title} {name}": each for name, each in lines.items()})

@@ -27,7 +27,7 @@ def peak_and_final(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     [(name, runs)] = by_experiment(artefact, folders).items()
     curves, paper = runs.curves(runs.metric), results(name)
     order = theme.in_order([*paper["rows"], *curves])
-    said = [*remarks(runs, METHODS, paper), *left_out(curves.values())]
+    said = [*remarks(runs, METHODS, paper), *left_out(curves)]
     notes = [f"This study: {' '.join(said)}", _INTERVALS]
     if artefact.id != "flagship":
         return theme.finish(_peaks(curves, paper["rows"], order, theme.WIDTH), notes)

@@ -93,7 +93,7 @@ def figure(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         lost = {
             note: None
             for each, lines in zip(panels, curves, strict=True)
-            for note in left_out(lines.values())
+            for note in left_out(lines)
             if each.experiment == name
         }
         notes.append(f"{NAMES[name]}: {' '.join([*remarks(runs, METHODS), *lost])}")

@@ -59,13 +59,13 @@ def _text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def left_out(curves: Iterable[Curves]) -> list[str]:
-    """Which points are in no statistic, since a seed has no value there."""
+def left_out(curves: Mapping[str, Curves]) -> list[str]:
+    """Which points are in no statistic, since a seed has no value there, by name of the curves."""
     found = []
-    for each in curves:
+    for name, each in curves.items():
         lost = each.values.shape[1] - each.common().values.shape[1]
         if lost:
-            found.append(f"{style.name(each.method)} {lost} of {each.values.shape[1]}")
+            found.append(f"{style.name(name)} {lost} of {each.values.shape[1]}")
     if not found:
         return []
     return [f"Points left out, since a seed has no value there: {', '.join(found)}."]

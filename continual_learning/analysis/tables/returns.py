@@ -57,7 +57,7 @@ def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     paper, found = results(name), runs.curves(runs.metric)
     order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
     rows = [_Row(style.name(m), paper["rows"].get(m), found.get(m)) for m in order]
-    said = [*remarks(runs, paper["rows"], paper), *left_out(found.values())]
+    said = [*remarks(runs, paper["rows"], paper), *left_out(found)]
     notes = [f"This study: {' '.join(said)}"]
     columns = list(next(iter(paper["rows"].values())))
     statistics = [each for each in ("average", "final", "peak") if each in columns]
@@ -74,7 +74,10 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
         if runs is not None:
             curves = runs.curve(runs.metric)
             size = {"seeds": paper["seeds"], "steps": results(paper["environment"])["steps"]}
-            said = [*remarks(runs, ("cpr",), size, apart=artefact.varied), *left_out([curves])]
+            said = [
+                *remarks(runs, ("cpr",), size, apart=artefact.varied),
+                *left_out({name: curves}),
+            ]
             notes.append(f"{name}: {' '.join(said)}")
         rows.append(_Row(name, paper["rows"].get(shape), curves))
     return _compared(artefact, rows, ["peak", "average", "final"], notes, 0, "Transformation")
