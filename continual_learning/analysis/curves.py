@@ -237,7 +237,7 @@ def _settings(fact: dict[str, Any], method: str) -> dict[str, Any]:
     experiment = fact.get("experiment")
     if not isinstance(experiment, dict):
         return {"experiment": experiment}
-    apart = ("title", "seeds", "scales", "methods", "data_folder")
+    apart = ("title", "seeds", "scales", "methods", "data_folder", "collapse")
     rest = {name: value for name, value in experiment.items() if name not in apart}
     return rest | {f"methods.{method}": experiment.get("methods", {}).get(method, {})}
 

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from continual_learning.analysis import statistics as stats
 
 RLIABLE = json.loads(Path(__file__).with_name("rliable.json").read_text())
+NAN = np.nan
 CASES = sorted(RLIABLE["cases"])
 scores = arrays(
     np.float64,
@@ -139,6 +140,8 @@ def test_what_is_missing_shows():
         assert np.isnan(function(x, axis=None))
     for end in (*stats.iqr(x), *stats.bootstrap(stats.iqm, x, repeats=20)):
         assert np.isnan(end).tolist() == [False, True, False, False]
+    for key in range(5):  # also where no draw meets it
+        assert np.isnan(stats.bootstrap(stats.iqm, [1, 2, 3, NAN], repeats=1, key=key)).all()
     assert np.isnan(stats.performance_profile(x, [0, 1])).all()
     assert np.isnan(stats.probability_of_improvement(x, x))
     assert np.isnan(stats.iqm(np.full((3, 2), np.nan))).all()
