@@ -76,6 +76,20 @@ def test_a_table(here, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_options_may_stand_anywhere(here, capsys):
+    ant()
+    texts = []
+    for words in (
+        "ant_iqr ant --format tex",
+        "ant_iqr --format tex ant",
+        "--format tex ant_iqr ant",
+    ):
+        assert cli.main(["table", *words.split()]) == 0
+        texts.append(capsys.readouterr().out)
+    assert len(set(texts)) == 1
+    assert "'--fromat'. Did you mean '--format'" in fails(capsys, *"table x --fromat md a".split())
+
+
 def test_a_figure(here, capsys):
     assert cli.main(["figure", "util_comp"]) == 0
     assert (here / "util_comp.svg").read_text().startswith("<svg")

@@ -14,12 +14,11 @@ from continual_learning.experiments.errors import StudyError, unknown
 _FORMATS = ("md", "tex", "csv")
 
 
-def add(command: Any, words: list[str]) -> None:
+def add(command: Any) -> None:
     """Adds the commands.
 
     Args:
       command: (name, function, help, more) -> its parser.
-      words: of the command line.
     """
     table = command("table", _table, "make a table of the paper from studies, its numbers beside")
     figure = command("figure", _figure, "draw a figure of the paper from studies")
