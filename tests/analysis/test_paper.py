@@ -304,6 +304,14 @@ def test_a_folder_that_is_no_study_of_ours(tmp_path, content, message):
         tables.make("ant_iqr", [tmp_path])
 
 
+def test_a_folder_whose_seeds_are_no_numbers(tmp_path):
+    path = study_folders.robots(tmp_path / "x", seeds=1, per_task=1, tasks=2)
+    text = (path / "study.toml").read_text()
+    (path / "study.toml").write_text(text.replace("    0,\n", '    "0",\n', 1))
+    with pytest.raises(StudyError, match=r"x: its study.toml does not list the methods and seeds"):
+        tables.make("ant_iqr", [path])
+
+
 def test_values_of_an_ablation(tmp_path):
     """From folders, in order of the value; a lane's value counts more than its folder's."""
     small = {"seeds": 2, "per_task": 1, "tasks": 2, "methods": ["cpr"]}

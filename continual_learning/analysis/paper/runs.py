@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis.curves import Curves, main_metric
@@ -54,8 +54,10 @@ class Folder:
                 raise StudyError("its study.toml does not say which experiment it is of.")
             with trusted():  # it has run, or is running
                 experiment = spec.from_dict(study["experiment"])
-        methods, seeds = study.get("methods", ()), study.get("seeds", ())
-        return cls(path, experiment, tuple(map(str, methods)), tuple(map(int, seeds)))
+            methods, seeds = study.get("methods"), study.get("seeds")
+            if not _list_of(str, methods) or not _list_of(int, seeds):
+                raise StudyError("its study.toml does not list the methods and seeds.")
+        return cls(path, experiment, tuple(methods), tuple(seeds))
 
     def unusual(self) -> dict[str, tuple[Any, Any]]:
         """{field: (here, usually)} of what is not as the experiment of that name has it.
@@ -216,6 +218,10 @@ def holds(folder: Folder, study: Study) -> bool:
 
 def _runs(folders: list[Folder]) -> Runs:
     return Runs(tuple(folders), load([folder.path for folder in folders]))
+
+
+def _list_of(kind: type, values: Any) -> TypeGuard[list[Any]]:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
 def _rounded(setting: Any) -> Any:
