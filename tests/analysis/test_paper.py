@@ -308,7 +308,7 @@ def test_a_folder_whose_seeds_are_no_numbers(tmp_path):
     path = study_folders.robots(tmp_path / "x", seeds=1, per_task=1, tasks=2)
     text = (path / "study.toml").read_text()
     (path / "study.toml").write_text(text.replace("    0,\n", '    "0",\n', 1))
-    with pytest.raises(StudyError, match=r"x: its study.toml does not list the methods and seeds"):
+    with pytest.raises(StudyError, match=r"x: its study.toml does not list the seeds"):
         tables.make("ant_iqr", [path])
 
 

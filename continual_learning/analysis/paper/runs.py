@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis.curves import Curves, main_metric
@@ -54,10 +54,8 @@ class Folder:
                 raise StudyError("its study.toml does not say which experiment it is of.")
             with trusted():  # it has run, or is running
                 experiment = spec.from_dict(study["experiment"])
-            methods, seeds = study.get("methods"), study.get("seeds")
-            if not _list_of(str, methods) or not _list_of(int, seeds):
-                raise StudyError("its study.toml does not list the methods and seeds.")
-        return cls(path, experiment, tuple(methods), tuple(seeds))
+            methods, seeds = _list(study, "methods", str), _list(study, "seeds", int)
+        return cls(path, experiment, methods, seeds)
 
     def unusual(self) -> dict[str, tuple[Any, Any]]:
         """{field: (here, usually)} of what is not as the experiment of that name has it.
@@ -220,8 +218,11 @@ def _runs(folders: list[Folder]) -> Runs:
     return Runs(tuple(folders), load([folder.path for folder in folders]))
 
 
-def _list_of(kind: type, values: Any) -> TypeGuard[list[Any]]:
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+def _list(study: Mapping[str, Any], name: str, kind: type) -> tuple[Any, ...]:
+    values = study.get(name)
+    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+        raise StudyError(f"its study.toml does not list the {name}.")
+    return tuple(values)
 
 
 def _rounded(setting: Any) -> Any:
