@@ -27,7 +27,7 @@ class CurvesError(ValueError):
     """Metrics cannot be compared as they are: the message says what to do."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Curves:
     """One metric of one method over training.
 
@@ -132,12 +132,15 @@ def curves(
     values = _column(frame, metric)
     if bin is not None and (not isinstance(bin, int | np.integer) or bin < 1):
         raise CurvesError(f"bin must be a whole number of steps, at least 1; got {bin!r}.")
+    # Rows are taken often, and other metrics need not come with them.
+    index: Any = frame.filter(regex=f"^(study|method|seed|step|task|{HYPER}.*)$")
     found: dict[str, Curves] = {}
-    for method in style.colours(frame["method"].unique()):
-        of_method = np.flatnonzero(frame["method"] == method)
-        for label, lane in _lanes(frame.iloc[of_method], method):
+    for method in style.colours(index["method"].unique()):
+        of_method = np.flatnonzero(index["method"] == method)
+        for label, lane in _lanes(index.iloc[of_method], method):
             where = of_method[lane]
-            rows, last = frame.iloc[where], _last_step(frame, method, label, where)
+            rows = index.iloc[where]
+            last = _last_step(rows, method, label, frame.attrs.get(STUDIES, {}))
             last = last if expected is None else expected
             found[label] = _curves(rows, label, metric, values[where], bin, last)
     return found
@@ -168,9 +171,9 @@ def _curves(
         )
     seeds, lane = np.unique(seed, return_inverse=True)
     steps, point = np.unique(step, return_inverse=True)
-    cells = lane * len(steps) + point
-    if len(np.unique(cells)) < len(cells):
-        twice = int(np.flatnonzero(np.bincount(cells) > 1)[0])
+    counts = np.bincount(lane * len(steps) + point)
+    if counts.max() > 1:
+        twice = int(counts.argmax())
         raise CurvesError(
             f"{label} has more than one row of seed {seeds[twice // len(steps)]} at step "
             f"{steps[twice % len(steps)]:,}: load each study once, and leave one of the rows."
@@ -212,13 +215,14 @@ def _lanes(rows: pd.DataFrame, method: str) -> Iterator[tuple[str, np.ndarray]]:
         yield f"{method} ({', '.join(values)})" if values else method, where
 
 
-def _last_step(frame: pd.DataFrame, method: str, label: str, where: np.ndarray) -> int | None:
+def _last_step(
+    rows: pd.DataFrame, method: str, label: str, facts: dict[str, dict[str, Any]]
+) -> int | None:
     """The last step of a finished run; raises if studies bring runs that are not of one kind."""
-    facts: dict[str, Any] = frame.attrs.get(STUDIES, {})
-    if "study" not in frame:
+    if "study" not in rows:
         [fact] = facts.values() if len(facts) == 1 else [{}]
         return fact.get("last_step")
-    groups: Any = frame.iloc[where].groupby("study")["seed"]
+    groups: Any = rows.groupby("study")["seed"]
     seeds = {study: set(group) for study, group in groups}
     for pair in itertools.combinations(seeds, 2):
         both = sorted(set.intersection(*map(seeds.__getitem__, pair)))
@@ -237,7 +241,7 @@ def _settings(fact: dict[str, Any], method: str) -> dict[str, Any]:
     experiment = fact.get("experiment")
     if not isinstance(experiment, dict):
         return {"experiment": experiment}
-    apart = ("title", "seeds", "scales", "methods", "data_folder")
+    apart = ("title", "seeds", "scales", "methods", "data_folder", "collapse")
     rest = {name: value for name, value in experiment.items() if name not in apart}
     return rest | {f"methods.{method}": experiment.get("methods", {}).get(method, {})}
 

@@ -79,10 +79,12 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> np.ndarray:
     Returns:
       [thresholds].
     """
-    ordered = np.sort(_flat(scores, None))
+    ordered, thresholds = np.sort(_flat(scores, None)), np.asarray(thresholds, np.float64)
+    if np.isnan(thresholds).any():
+        raise ValueError("thresholds must be numbers, got NaN.")
     if np.isnan(ordered[-1]):
-        return np.full(np.shape(thresholds), np.nan)
-    return 1 - np.searchsorted(ordered, np.asarray(thresholds), side="right") / len(ordered)
+        return np.full(thresholds.shape, np.nan)
+    return 1 - np.searchsorted(ordered, thresholds, side="right") / len(ordered)
 
 
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
@@ -97,8 +99,8 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
         raise ValueError(f"x and y must have the same tasks, got {x.shape[1]} and {y.shape[1]}.")
     if np.isnan(x).any() or np.isnan(y).any():
         return float("nan")
-    difference = x[:, None] - y[None]
-    return float(((difference > 0) + 0.5 * (difference == 0)).mean())
+    better, equal = x[:, None] > y[None], x[:, None] == y[None]
+    return float((better + 0.5 * equal).mean())
 
 
 def bootstrap(

@@ -9,10 +9,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import continual_learning
-from continual_learning.cli import studies
+from continual_learning.cli import paper, studies
 from continual_learning.experiments.errors import StudyError, unknown
 
 FAILED = 2
@@ -84,7 +85,11 @@ def _parse(words: list[str]) -> argparse.Namespace:
         return each
 
     studies.add(command, words)
+    paper.add(command)
     args, rest = parser.parse_known_args(words)
+    if hasattr(args, "folders") and not any(word.startswith("-") for word in rest):
+        # argparse takes folders from one place alone: `table ID --format tex DIR` has them in two.
+        args.folders, rest = [*args.folders, *map(Path, rest)], []
     if rest:
         _unrecognised(args.parser, rest)
     return args

@@ -50,12 +50,13 @@ def add(command: Any, words: list[str]) -> None:
     for each in (resume, status):
         each.add_argument("folder", type=Path, metavar="DIR", help="folder of the run")
     for each in (run, resume):
-        _add_running(each)
+        add_running(each)
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
     command("doctor", _doctor, "say what is installed, and try one training step")
 
 
-def _add_running(parser: argparse.ArgumentParser) -> None:
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of whatever runs a study."""
     parser.add_argument(
         "--time-limit",
         type=options.argument(options.seconds),
@@ -153,17 +154,17 @@ def _run(args: argparse.Namespace) -> int:
     chosen = _resolved(args)
     methods = options.methods(chosen, args.methods)
     seeds = list(range(chosen.seeds)) if args.seeds is None else args.seeds
-    return _launch(args).run(chosen, methods, seeds, args.out, **_running(args))
+    return launch(args).run(chosen, methods, seeds, args.out, **running(args))
 
 
 def _resume(args: argparse.Namespace) -> int:
     folder = _folder(args)
-    return _launch(args).resume(folder, **_running(args))
+    return launch(args).resume(folder, **running(args))
 
 
 def _status(args: argparse.Namespace) -> int:
     folder = _folder(args)
-    print(_launch(args).status(folder))
+    print(launch(args).status(folder))
     return 0
 
 
@@ -196,7 +197,8 @@ def _sinks(args: argparse.Namespace) -> list[str]:
     return [name for name in ("tensorboard", "wandb") if getattr(args, name, False)]
 
 
-def _running(args: argparse.Namespace) -> dict[str, Any]:
+def running(args: argparse.Namespace) -> dict[str, Any]:
+    """What these options say, as arguments of `launch.run` and `launch.resume`."""
     return {
         "time_limit": args.time_limit,
         "quiet": args.quiet,
@@ -205,7 +207,8 @@ def _running(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _launch(args: argparse.Namespace) -> Any:
+def launch(args: argparse.Namespace) -> Any:
+    """The module that runs studies, once all that it needs is known to be there."""
     for extra in ("studies", *_sinks(args)):
         extras.require(extra)
     from continual_learning.experiments import launch

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from continual_learning.analysis import statistics as stats
 
 RLIABLE = json.loads(Path(__file__).with_name("rliable.json").read_text())
+NAN = np.nan
 CASES = sorted(RLIABLE["cases"])
 scores = arrays(
     np.float64,
@@ -139,6 +140,8 @@ def test_what_is_missing_shows():
         assert np.isnan(function(x, axis=None))
     for end in (*stats.iqr(x), *stats.bootstrap(stats.iqm, x, repeats=20)):
         assert np.isnan(end).tolist() == [False, True, False, False]
+    for key in range(20):  # also where no draw meets it
+        assert np.isnan(stats.bootstrap(stats.iqm, [1, 2, 3, NAN], repeats=1, key=key)).all()
     assert np.isnan(stats.performance_profile(x, [0, 1])).all()
     assert np.isnan(stats.probability_of_improvement(x, x))
     assert np.isnan(stats.iqm(np.full((3, 2), np.nan))).all()
@@ -160,6 +163,8 @@ def test_nothing_is_refused():
     assert stats.iqm(np.zeros((3, 0))).shape == (0,)
     with pytest.raises(ValueError, match="at least one run"):
         stats.performance_profile([], [0.5])
+    with pytest.raises(ValueError, match="thresholds must be numbers, got NaN"):
+        stats.performance_profile([1.0], [NAN])
     with pytest.raises(ValueError, match=r"y must be \[runs, tasks\] and not empty"):
         stats.probability_of_improvement([1], [])
     with pytest.raises(ValueError, match="same tasks, got 2 and 3"):

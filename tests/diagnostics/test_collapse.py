@@ -98,7 +98,7 @@ def test_relative_to_the_height_of_the_peak():
     )
     # Nothing was gained, so nothing is lost.
     assert not found([-5, -6, -7, -8, -9], **share) and not found([0, 0, 0, 0], **share)
-    assert not found([NAN, NAN], **share)
+    assert not found([NAN, -5, -6, -7, -8], **share) and not found([NAN, NAN], **share)
     assert found([NAN, -200, 100, NAN, -50, -50], **share)
 
 

@@ -1,0 +1,53 @@
+"""Figures of the paper, each one chart definition, in one look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from continual_learning.analysis.figures import (
+    ablations,
+    collapse,
+    performance,
+    training,
+    utilities,
+)
+from continual_learning.analysis.figures.theme import FORMATS, check_format, save
+from continual_learning.analysis.paper import artefacts
+
+__all__ = ["FORMATS", "check_format", "make", "save"]
+
+
+def make(id: str, folders: Sequence[str | Path] = ()) -> Any:
+    """The figure of that id, an Altair chart; `save` writes it.
+
+    Args:
+      id: see `artefacts.ARTEFACTS`.
+      folders: of the studies that it is made of.
+    """
+    artefact = artefacts.get(id, "figure")
+    artefact.check_possible()
+    artefact.check_folders(folders)
+    return _MAKERS[id](artefact, folders)
+
+
+_MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], Any]] = {
+    "flagship": performance.peak_and_final,
+    "ant_humanoid_main": training.figure,
+    "dormant_linearized": training.figure,
+    "grad_norm": training.figure,
+    "individual_network_grad_norm": training.figure,
+    "humanoid_grad_norm": training.figure,
+    "param_norm": training.figure,
+    "rr": ablations.curves,
+    "perm_mnist": training.figure,
+    "bigrollout": ablations.curves,
+    "big_dormant": ablations.curves,
+    "big_linear": ablations.curves,
+    "util_comp": utilities.shapes,
+    "util_dist": utilities.distribution,
+    "sharpness_ablation": ablations.points,
+    "humanoid_peak_vs_final": performance.peak_and_final,
+    "collapse_thresholds": collapse.thresholds,
+}

@@ -1,0 +1,213 @@
+"""Every table and figure of the paper, by id, and the studies that it is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from continual_learning.experiments import registry
+from continual_learning.experiments.base import ExperimentSpec, trusted
+from continual_learning.experiments.errors import StudyError, unknown
+
+METHODS = ("cpr", "cbp", "redo", "regrama", "shrink_perturb", "adam")
+"""The methods of the paper, in the order of its tables."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """A study that an artefact needs.
+
+    Attributes:
+      experiment: its name.
+      methods: those that are shown.
+      changes: values that are not those of the experiment, by name.
+    """
+
+    experiment: str
+    methods: tuple[str, ...] = METHODS
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder."""
+        more = (f"{name.split('.')[-1]}_{value}" for name, value in self.changes.items())
+        return "_".join([self.experiment, *more])
+
+    def __str__(self) -> str:
+        more = [f"{name}={value}" for name, value in self.changes.items()]
+        return f"{self.experiment} ({', '.join(more)})" if more else self.experiment
+
+    def spec(self, scale: str = "paper") -> ExperimentSpec:
+        """The experiment to run, with its changes and what goes with them."""
+        with trusted():  # ours; the tests make up for the checks
+            chosen = registry.get(self.experiment).at_scale(scale)
+            return chosen.override(**_fields(chosen, self.changes))
+
+
+@dataclasses.dataclass(frozen=True)
+class Artefact:
+    """A table or a figure.
+
+    Attributes:
+      id: our name of it.
+      kind: what it is.
+      title: what it shows.
+      label: its LaTeX label in the paper; None if it is ours.
+      studies: what it is made of; none if specs, or formulas, are enough.
+      varied: the field in which its studies differ, if they do.
+      lacks: what else it needs that this version does not have.
+    """
+
+    id: str
+    kind: Literal["table", "figure"]
+    title: str
+    label: str | None
+    studies: tuple[Study, ...] = ()
+    varied: str | None = None
+    lacks: str | None = None
+
+    @property
+    def experiments(self) -> list[str]:
+        """Names of the experiments, each once."""
+        return list(dict.fromkeys(study.experiment for study in self.studies))
+
+    @property
+    def missing(self) -> str | None:
+        """What this version does not have, or None if nothing is missing."""
+        absent = [name for name in self.experiments if name not in registry.names()]
+        if absent:
+            return f"the experiment {' and '.join(absent)}, which this version does not have"
+        return self.lacks
+
+    def check_possible(self) -> None:
+        """Raises if this version cannot make it."""
+        if self.missing:
+            raise StudyError(f"{self.id} needs {self.missing}.")
+
+    def check_folders(self, folders: Sequence[Any]) -> None:
+        """Raises if folders are given that are not needed, or none where some are."""
+        if folders and not self.studies:
+            raise StudyError(f"{self.id} is made of no study: leave out {folders[0]}.")
+        if self.studies and not folders:
+            needed = " and ".join(self.experiments)
+            raise StudyError(
+                f"{self.id} needs the folder of a study of {needed}; "
+                f"`continual reproduce {self.id} --out DIR` runs what it needs."
+            )
+
+
+def get(id: str, kind: str | None = None) -> Artefact:
+    """The artefact of that id; the error for another one lists those there are."""
+    found = ARTEFACTS.get(id)
+    if found is None:
+        valid = [a.id for a in ARTEFACTS.values() if kind in (None, a.kind)]
+        raise unknown(kind or "table or figure", id, valid)
+    if kind not in (None, found.kind):
+        raise StudyError(f"{id} is a {found.kind}: `continual {found.kind} {id}` makes it.")
+    return found
+
+
+def of_kind(kind: str) -> list[Artefact]:
+    """All tables, or all figures."""
+    return [artefact for artefact in ARTEFACTS.values() if artefact.kind == kind]
+
+
+def _fields(spec: ExperimentSpec, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What to override: with another rollout, a task keeps its number of steps."""
+    fields, usual = dict(changes), vars(spec)
+    if fields.get("rollout", usual.get("rollout")) != usual.get("rollout"):
+        steps = usual["iterations_per_task"] * usual["rollout"]
+        count = max(1, round(steps / fields["rollout"]))
+        chunk = next(n for n in range(usual["iterations_per_chunk"], 0, -1) if count % n == 0)
+        fields |= {"iterations_per_task": count, "iterations_per_chunk": chunk}
+    return fields
+
+
+def _varied(experiment: str, method: str, field: str, values: Iterable[Any]) -> dict[str, Any]:
+    studies = tuple(Study(experiment, (method,), {field: value}) for value in values)
+    return {"studies": studies, "varied": field}
+
+
+_ANT = (Study("slippery_ant"),)
+_HUMANOID = (Study("slippery_humanoid"),)
+_BOTH = _ANT + _HUMANOID
+# The paper prints neither the values of its ablations nor the size of its larger rollouts, so
+# these are ours. With these rollouts a task has exactly as many steps as usual.
+_ROLLOUTS = _varied("slippery_ant", "adam", "rollout", (96, 288, 576))
+_RESETS = _varied("slippery_ant", "cpr", "cpr.max_reset", (0.001, 0.005, 0.015, 0.05, 0.2))
+_SHARPNESS = _varied("slippery_ant", "cpr", "cpr.sharpness", (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0))
+_SHAPES = _varied("slippery_ant", "cpr", "cpr.shape", ("linear", "exp", "softplus", "sigmoid"))
+
+
+def _table(id: str, title: str, **more: Any) -> Artefact:
+    return Artefact(id, "table", title, f"tab:{id}", **more)
+
+
+def _figure(id: str, title: str, label: str | None = "", **more: Any) -> Artefact:
+    return Artefact(id, "figure", title, f"fig:{id}" if label == "" else label, **more)
+
+
+_ALL = (
+    _table("ant_iqr", "SlipperyAnt: average, final and peak return", studies=_ANT),
+    _table("hum_iqr", "SlipperyHumanoid: average, final and peak return", studies=_HUMANOID),
+    _table(
+        "continual_metaworld",
+        "Continual MetaWorld: average and final performance",
+        studies=(Study("continual_metaworld", (*METHODS[:-1], "muon", "adam")),),
+    ),
+    _table(
+        "continual_minatar",
+        "Continual MinAtar: average and final return",
+        studies=(Study("continual_minatar"),),
+    ),
+    _table("transform_perf", "CPR with other shapes of φ on SlipperyAnt", **_SHAPES),
+    _table(
+        "runtime",
+        "Wall time of training on SlipperyHumanoid",
+        studies=_HUMANOID,
+        lacks="the command `continual bench`, which this version does not have",
+    ),
+    _table("ppo_hyperparameters", "PPO's hyper-parameters"),
+    _table("network_architecture", "PPO's networks"),
+    _table("hyper_sweep", "Reset methods on SlipperyAnt and SlipperyHumanoid: values"),
+    _table("cmw_sac_params", "SAC's hyper-parameters on Continual MetaWorld"),
+    _table("mt1_reset_params", "Reset methods on MetaWorld MT1: values"),
+    _table("minatar_reset_params", "Reset methods on Continual MinAtar: values"),
+    _table("cmw_reset_params", "Reset methods on Continual MetaWorld: values"),
+    _figure("flagship", "SlipperyAnt: peak and final return, seeds that collapsed", studies=_ANT),
+    _figure("ant_humanoid_main", "Return on SlipperyAnt and SlipperyHumanoid", studies=_BOTH),
+    _figure("dormant_linearized", "SlipperyAnt: dormant and linearised units", studies=_ANT),
+    _figure("grad_norm", "SlipperyAnt: norm of the policy's gradient", studies=_ANT),
+    _figure(
+        "individual_network_grad_norm",
+        "SlipperyAnt: norm of the value network's gradient",
+        label="fig:infividual_network_grad_norm",  # as the paper spells it
+        studies=_ANT,
+    ),
+    _figure("humanoid_grad_norm", "SlipperyHumanoid: norms of both gradients", studies=_HUMANOID),
+    _figure("param_norm", "Norm of the parameters, mean of both networks", studies=_BOTH),
+    _figure("rr", "CPR's largest reset ρ on SlipperyAnt", **_RESETS),
+    _figure(
+        "metaworld_grid_2x5", "Ten single tasks of MetaWorld MT1: return", studies=(Study("mt1"),)
+    ),
+    _figure("perm_mnist", "Permuted MNIST: test accuracy", studies=(Study("permuted_mnist"),)),
+    _figure("bigrollout", "Adam with larger rollouts on SlipperyAnt: return", **_ROLLOUTS),
+    _figure("big_dormant", "Adam with larger rollouts: dormant units", **_ROLLOUTS),
+    _figure("big_linear", "Adam with larger rollouts: linearised units", **_ROLLOUTS),
+    _figure("util_comp", "Shapes φ of CPR's reset"),
+    _figure(
+        "util_dist",
+        "SlipperyAnt: utilities of units, with CPR and without resets",
+        studies=(Study("slippery_ant", ("cpr", "adam")),),
+    ),
+    _figure("sharpness_ablation", "CPR's sharpness κ on SlipperyAnt", **_SHARPNESS),
+    _figure("humanoid_peak_vs_final", "SlipperyHumanoid: peak and final", studies=_HUMANOID),
+    _figure(
+        "collapse_thresholds",
+        "SlipperyAnt: seeds that collapsed, by the drop that counts as one (ours)",
+        label=None,
+        studies=_ANT,
+    ),
+)
+ARTEFACTS: dict[str, Artefact] = {artefact.id: artefact for artefact in _ALL}

@@ -1,0 +1,178 @@
+"""What every table and figure costs, and which folders already hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from continual_learning.analysis.loading import load
+from continual_learning.analysis.paper.artefacts import Artefact, Study
+from continual_learning.analysis.paper.numbers import rates
+from continual_learning.analysis.paper.runs import Folder, differences, holds
+from continual_learning.experiments.errors import unknown
+from continual_learning.experiments.storage.files import StoreError
+
+SCALES = ("smoke", "short", "paper")
+
+
+class Cost(NamedTuple):
+    """What studies cost.
+
+    Attributes:
+      steps: of all methods and seeds together.
+      seconds: on the device of `rate`; None if nothing like it was measured.
+      at_least: whether it takes longer, since more seeds at once were measured than are run.
+      rates: what was measured.
+    """
+
+    steps: int
+    seconds: float | None
+    at_least: bool
+    rates: tuple[dict[str, Any], ...]
+
+
+def cost(studies: Iterable[Study], scale: str) -> Cost:
+    """Of several studies, one after the other."""
+    each = [_cost(study, scale) for study in studies]
+    known = [one.seconds for one in each if one.seconds is not None]
+    used = tuple({str(rate): rate for one in each for rate in one.rates}.values())
+    return Cost(
+        sum(one.steps for one in each),
+        sum(known) if len(known) == len(each) else None,
+        any(one.at_least for one in each),
+        used if len(known) == len(each) else (),
+    )
+
+
+def _cost(study: Study, scale: str) -> Cost:
+    spec: Any = study.spec(scale)
+    steps = spec.steps * spec.seeds * len(study.methods)
+    for rate in rates():
+        # Resets cost next to nothing; another rollout, or fewer environments, was not measured.
+        alike = rate["experiment"] == study.experiment and all("." in n for n in study.changes)
+        environments = getattr(spec, "environments", None)
+        if alike and environments == rate.get("environments"):
+            seconds = steps / rate["steps_per_second"]
+            if seconds >= 1:
+                return Cost(steps, seconds, spec.seeds < rate["seeds"], (rate,))
+    return Cost(steps, None, False, ())
+
+
+def check_scale(scale: str) -> None:
+    """Raises if there is no such scale."""
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
+
+
+def finished(folder: Folder) -> bool:
+    """Whether all its methods have come to the end with all seeds."""
+    try:
+        frame: Any = load(folder.path)
+    except StoreError:  # nothing measured yet
+        return False
+    reached = frame.groupby(["method", "seed"])["step"].max()
+    wanted = [(method, seed) for method in folder.methods for seed in folder.seeds]
+    return all(reached.get(each, 0) >= folder.spec.steps for each in wanted)
+
+
+def held(study: Study, folders: Sequence[Folder]) -> list[str]:
+    """Which folders hold a study, at which scale, and how far it is."""
+    found = []
+    for folder in folders:
+        if holds(folder, study):
+            state = "finished" if finished(folder) else "unfinished"
+            own = [
+                f"{name} = {here}"
+                for name, (here, _) in folder.unusual().items()
+                if name not in study.changes
+            ]
+            found.append(f"{folder.path} ({', '.join([_scale(folder, study), state, *own])})")
+    return found
+
+
+def _scale(folder: Folder, study: Study) -> str:
+    """The scale whose budget a folder has."""
+    for scale in SCALES:
+        spec = study.spec(scale)
+        unlike = differences(folder.spec, spec, ()).keys() - folder.unusual().keys()
+        if not unlike and len(folder.seeds) == spec.seeds:
+            return scale
+    return "a budget of its own"
+
+
+def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
+    """The plan as text: a line for each id, what holds it below, and what was measured at the end.
+
+    Args:
+      artefacts: which.
+      folders: that may hold something of them.
+    """
+    rows = [["id", "needs", *(f"{scale}: steps, time" for scale in SCALES)]]
+    below: list[list[str]] = [[]]
+    sources: dict[str, tuple[int, dict[str, Any]]] = {}
+    for artefact in artefacts:
+        line, lines = [artefact.id, _needs(artefact)], []
+        if artefact.missing or not artefact.studies:
+            line += [""] * len(SCALES)
+        else:
+            for scale in SCALES:
+                found = cost(artefact.studies, scale)
+                marks = [sources.setdefault(str(r), (len(sources) + 1, r))[0] for r in found.rates]
+                line.append(f"{_amount(found.steps)}, {_time(found, marks)}")
+            lines += [f"  holds it: {text}" for text in _held(artefact, folders)]
+        rows.append(line)
+        below.append(lines)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    text = []
+    for row, lines in zip(rows, below, strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        text += ["  ".join(cells).rstrip(), *lines]
+    for number, rate in sources.values():
+        with_ = ", ".join(f"{name} = {value}" for name, value in rate["changes"].items())
+        lanes = f"{rate['seeds']} seeds at once"
+        text.append(
+            f"({number}) {rate['steps_per_second']:,} steps/s on {rate['device']}, {lanes}, "
+            f"with {with_} ({rate['source']})"
+        )
+    return "\n".join(text)
+
+
+def _held(artefact: Artefact, folders: Sequence[Folder]) -> list[str]:
+    found: dict[str, None] = {}
+    for study in artefact.studies:
+        for text in held(study, folders):
+            found[f"{study}: {text}" if len(artefact.studies) > 1 else text] = None
+    return list(found)
+
+
+def _needs(artefact: Artefact) -> str:
+    if artefact.missing:
+        return f"{artefact.missing}"
+    if not artefact.studies:
+        return "no study"
+    if artefact.varied:
+        values = [next(iter(study.changes.values())) for study in artefact.studies]
+        name = f"{artefact.studies[0].experiment} ({artefact.studies[0].methods[0]})"
+        return f"{name}, {artefact.varied} = {', '.join(map(str, values))}"
+    return " and ".join(
+        f"{study.experiment} ({len(study.methods)} methods)" for study in artefact.studies
+    )
+
+
+def _amount(steps: int) -> str:
+    for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if steps >= factor:
+            return f"{steps / factor:.3g}{letter}"
+    return str(steps)
+
+
+def _time(found: Cost, marks: Sequence[int]) -> str:
+    if found.seconds is None:
+        return "not measured"
+    bound = "≥ " if found.at_least else ""
+    amount, unit = next(
+        (found.seconds / size, name)
+        for size, name in ((3600, "h"), (60, "min"), (1, "s"))
+        if found.seconds >= size
+    )
+    return f"{bound}{amount:.2g} {unit} ({', '.join(map(str, marks))})"

@@ -1,0 +1,249 @@
+"""The folders that a table or a figure is made of: what they hold, and what must be said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from continual_learning.analysis import curves as curves_of
+from continual_learning.analysis.curves import Curves, main_metric
+from continual_learning.analysis.loading import load
+from continual_learning.analysis.paper.artefacts import Artefact, Study
+from continual_learning.analysis.paper.values import value
+from continual_learning.experiments import registry, spec
+from continual_learning.experiments.base import ExperimentSpec, located, trusted
+from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.fields import fields_of
+from continual_learning.experiments.storage import manifest
+from continual_learning.experiments.storage.parts import HYPER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# With another rollout, these change too, so that a task keeps its number of steps.
+_WITH_ROLLOUT = ("iterations_per_task", "iterations_per_chunk")
+_APART = ("name", "title", "seeds", "methods", "scales", "data_folder")
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """What the folder of a study says of itself.
+
+    Attributes:
+      path: as given.
+      spec: its experiment.
+      methods: those that it runs.
+      seeds: likewise.
+    """
+
+    path: Path
+    spec: ExperimentSpec
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Folder:
+        """Reads study.toml."""
+        path = Path(path)
+        study, _ = manifest.read(path)
+        with located(str(path)):
+            if not isinstance(study.get("experiment"), Mapping):
+                raise StudyError("its study.toml does not say which experiment it is of.")
+            with trusted():  # it has run, or is running
+                experiment = spec.from_dict(study["experiment"])
+            methods, seeds = _list(study, "methods", str), _list(study, "seeds", int)
+        return cls(path, experiment, methods, seeds)
+
+    def unusual(self) -> dict[str, tuple[Any, Any]]:
+        """{field: (here, usually)} of what is not as the experiment of that name has it.
+
+        The budget does not count; options do, of the methods that are run.
+        """
+        known, usual = fields_of(type(self.spec)), registry.get(self.spec.name)
+        methods = [method for method in self.methods if method in usual.methods]
+        names = [
+            name
+            for name in differences(self.spec, usual, methods)
+            if "." in name or not known[name].budget
+        ]
+        both = {name: (value(self.spec, name), value(usual, name)) for name in names}
+        return {name: (here, there) for name, (here, there) in both.items() if here != there}
+
+
+@dataclasses.dataclass(frozen=True)
+class Runs:
+    """Studies of one experiment with the same settings, as one table.
+
+    Attributes:
+      folders: where they are.
+      frame: from `load`.
+    """
+
+    folders: tuple[Folder, ...]
+    frame: pd.DataFrame
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        """The experiment."""
+        return self.folders[0].spec
+
+    @functools.cached_property
+    def width(self) -> int | None:
+        """Steps of a bin; None: the rows as they are.
+
+        Of robots the paper's 2M for runs as long as its, else about a tenth of a task, in whole
+        rollouts. Of supervised studies a task, if there are many.
+        """
+        spec: Any = self.spec
+        if spec.kind == "supervised":
+            return spec.steps_per_task if spec.tasks > 50 else None
+        if spec.steps >= 100_000_000:
+            return 2_000_000
+        return spec.rollout * spec.environments * max(1, spec.iterations_per_task // 10)
+
+    @property
+    def metric(self) -> str:
+        """What says how well a method does; of robots the return, even if no episode has ended."""
+        return "episode_return" if self.spec.kind == "control" else main_metric(self.frame)
+
+    def curves(self, metric: str) -> dict[str, Curves]:
+        """A metric of every method, binned."""
+        return curves_of.curves(self.frame, metric, bin=self.width)
+
+    def curve(self, metric: str) -> Curves:
+        """A metric of the only method."""
+        found = self.curves(metric)
+        if len(found) != 1:
+            raise StudyError(
+                f"{self.folders[0].path} has {', '.join(found)}, where one of them is to be shown."
+            )
+        return next(iter(found.values()))
+
+
+def differences(
+    a: ExperimentSpec, b: ExperimentSpec, methods: Iterable[str]
+) -> dict[str, tuple[Any, Any]]:
+    """{field: (a's, b's)} of what is not the same, of these methods `METHOD.OPTION` too."""
+
+    def flat(each: ExperimentSpec) -> dict[str, Any]:
+        data = spec.to_dict(each)
+        found = {name: v for name, v in data.items() if name not in _APART}
+        for method in methods:
+            chosen = dict(data["methods"].get(method, {}))
+            options = chosen.pop("options", {})
+            found |= {f"{method}.{name}": v for name, v in {**chosen, **options}.items()}
+        return found
+
+    here, there = flat(a), flat(b)
+    names = list(here) + [name for name in there if name not in here]
+    return {n: (here.get(n), there.get(n)) for n in names if here.get(n) != there.get(n)}
+
+
+def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
+    """The folders, if they are what the artefact is made of; else the error says what is."""
+    artefact.check_possible()
+    wanted = artefact.experiments
+    folders = [Folder.read(path) for path in paths]
+    for folder in folders:
+        usual = registry.get(folder.spec.name) if folder.spec.name in registry.names() else None
+        if folder.spec.name not in wanted or type(usual) is not type(folder.spec):
+            raise StudyError(
+                f"{folder.path} is a study of {folder.spec.name}; {artefact.id} "
+                + (f"needs {' and '.join(wanted)}." if wanted else "needs no study.")
+            )
+    absent = [name for name in wanted if name not in [folder.spec.name for folder in folders]]
+    if absent:
+        raise StudyError(
+            f"{artefact.id} needs a study of {' and one of '.join(absent)}: name its folder, or "
+            f"let `continual reproduce {artefact.id} --out DIR` run it."
+        )
+    return folders
+
+
+def by_experiment(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
+    """The studies of each experiment that the artefact needs."""
+    folders = read(artefact, paths)
+    found = {}
+    for name in artefact.experiments:
+        found[name] = _runs([folder for folder in folders if folder.spec.name == name])
+    return found
+
+
+def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]:
+    """The studies for each value of the field that an ablation varies, in order of the values.
+
+    The value is that of a folder's experiment, or of its lanes where these differ in it. In all
+    else the folders must be alike.
+    """
+    field = artefact.varied or ""
+    [method] = artefact.studies[0].methods
+    folders, groups = read(artefact, paths), {}
+    for folder in folders:
+        if method not in folder.methods:
+            raise StudyError(f"{folder.path} does not run {method}, of which {artefact.id} is.")
+        _check_alike(folders[0], folder, method, field)
+        groups.setdefault(value(folder.spec, field), []).append(folder)
+    column, found = f"{HYPER}{field.split('.')[-1]}", {}
+    for setting, members in groups.items():
+        runs = _runs(members)
+        rows: Any = runs.frame[runs.frame["method"] == method]
+        if column not in rows:
+            rows = rows.assign(**{column: setting})
+        settings = rows[column].fillna(setting).map(_rounded)
+        for key in settings.unique():
+            if key in found:
+                raise StudyError(f"Several folders have {field} = {key}: name one of them.")
+            found[key] = dataclasses.replace(runs, frame=rows[settings == key])
+    order = [value(study.spec(), field) for study in artefact.studies]
+    return {key: found[key] for key in sorted(found, key=functools.partial(_rank, order))}
+
+
+def holds(folder: Folder, study: Study) -> bool:
+    """Whether a folder is that of a study with these methods and changes, at whichever scale.
+
+    Other fields of the experiment may have values of their own, options of methods may not.
+    """
+    if folder.spec.name != study.experiment or not set(study.methods) <= set(folder.methods):
+        return False
+    if any(value(folder.spec, name) != wanted for name, wanted in study.changes.items()):
+        return False
+    options = [name for name in folder.unusual() if name.partition(".")[0] in study.methods]
+    return all(name in study.changes for name in options)
+
+
+def _runs(folders: list[Folder]) -> Runs:
+    return Runs(tuple(folders), load([folder.path for folder in folders]))
+
+
+def _list(study: Mapping[str, Any], name: str, kind: type) -> tuple[Any, ...]:
+    values = study.get(name)
+    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+        raise StudyError(f"its study.toml does not list the {name}.")
+    return tuple(values)
+
+
+def _rounded(setting: Any) -> Any:
+    """Lanes are float32 as a rule: 0.015 and its nearest neighbour there are one value."""
+    return float(f"{setting:.6g}") if isinstance(setting, float) else setting
+
+
+def _rank(order: list[Any], key: Any) -> tuple[int, Any]:
+    """Numbers by size; names as the paper has them, then others."""
+    if isinstance(key, int | float):
+        return 0, key
+    return 1, (order.index(key) if key in order else len(order), str(key))
+
+
+def _check_alike(first: Folder, other: Folder, method: str, varied: str) -> None:
+    allowed = {varied, *(_WITH_ROLLOUT if varied == "rollout" else ())}
+    found = differences(first.spec, other.spec, [method])
+    unlike = {name: both for name, both in found.items() if name not in allowed}
+    if unlike:
+        text = ", ".join(f"{name} ({a} and {b})" for name, (a, b) in unlike.items())
+        raise StudyError(
+            f"{first.path} and {other.path} differ in more than {varied}: {text}. "
+            "Name folders that differ in that alone."
+        )

@@ -1,0 +1,154 @@
+"""Tables of average, final and peak performance: the paper's numbers beside those of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from continual_learning.analysis import style, summary
+from continual_learning.analysis.curves import Curves
+from continual_learning.analysis.paper.artefacts import Artefact
+from continual_learning.analysis.paper.numbers import results
+from continual_learning.analysis.paper.remarks import (
+    AS_PUBLISHED,
+    OURS,
+    left_out,
+    million,
+    remarks,
+    usable,
+)
+from continual_learning.analysis.paper.runs import by_experiment, by_value
+from continual_learning.analysis.tables.table import (
+    ABSENT,
+    Cell,
+    Column,
+    Measured,
+    Table,
+    mark_best,
+)
+
+_DECIMALS = {"continual_metaworld": 3, "continual_minatar": 1}
+_SHAPES = {
+    "linear": "Linear",
+    "exp": "Exponential",
+    "softplus": "Softplus",
+    "sigmoid": "Sigmoid",
+}
+
+
+class _Row(NamedTuple):
+    """A row before it is one.
+
+    Attributes:
+      name: of the method.
+      paper: {statistic: numbers} as printed; None if the paper has no such row.
+      curves: of our runs; None if there are none.
+    """
+
+    name: str
+    paper: Mapping[str, Any] | None
+    curves: Curves | None
+
+
+def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
+    """A row for each method of an experiment."""
+    [(name, runs)] = by_experiment(artefact, folders).items()
+    paper, found = results(name), runs.curves(runs.metric)
+    order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
+    rows = [_Row(style.name(m), paper["rows"].get(m), found.get(m)) for m in order]
+    said = [*remarks(runs, paper["rows"], paper), *left_out(found)]
+    notes = [f"This study: {' '.join(said)}"]
+    columns = list(next(iter(paper["rows"].values())))
+    statistics = [each for each in ("average", "final", "peak") if each in columns]
+    return _compared(artefact, rows, statistics, notes, _DECIMALS.get(name, 0))
+
+
+def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
+    """A row for each shape of CPR's reset."""
+    paper, by_shape = results("reset_shapes"), by_value(artefact, folders)
+    rows, notes = [], []
+    for shape in (*paper["rows"], *(shape for shape in by_shape if shape not in paper["rows"])):
+        curves, runs = None, by_shape.get(shape)
+        name = _SHAPES.get(shape, str(shape))
+        if runs is not None:
+            curves = runs.curve(runs.metric)
+            size = {"seeds": paper["seeds"], "steps": results(paper["environment"])["steps"]}
+            said = [
+                *remarks(runs, ("cpr",), size, apart=artefact.varied),
+                *left_out({name: curves}),
+            ]
+            notes.append(f"{name}: {' '.join(said)}")
+        rows.append(_Row(name, paper["rows"].get(shape), curves))
+    return _compared(artefact, rows, ["peak", "average", "final"], notes, 0, "Transformation")
+
+
+def _compared(
+    artefact: Artefact,
+    rows: Sequence[_Row],
+    statistics: Sequence[str],
+    notes: Sequence[str],
+    decimals: int,
+    first: str = "Method",
+) -> Table:
+    lines: dict[str, list[list[Cell]]] = {"paper": [], "as published": [], "IQM of seeds": []}
+    for row in rows:
+        kept = None if row.curves is None else usable(row.curves)
+        published = None if kept is None else summary.as_published(kept)
+        ours = None if kept is None else summary.ours(kept)
+        at_step = bool(row.paper and "peak_step" in row.paper)
+        for source, cells in (
+            ("paper", [_printed(row.paper, each, decimals) for each in statistics]),
+            (
+                "as published",
+                [_found(published, each, "errors", decimals, at_step) for each in statistics],
+            ),
+            (
+                "IQM of seeds",
+                [_found(ours, each, "interval", decimals, at_step) for each in statistics],
+            ),
+        ):
+            lines[source].append([row.name, source, *cells])
+    for number in range(2, 2 + len(statistics)):
+        lines = {source: mark_best(each, number) for source, each in lines.items()}
+    return Table(
+        artefact.title,
+        (
+            Column(first, first.lower()),
+            Column("Source", "source"),
+            *(Column(each.capitalize(), each) for each in statistics),
+        ),
+        tuple(tuple(line) for three in zip(*lines.values(), strict=True) for line in three),
+        (*notes, AS_PUBLISHED, OURS),
+        artefact.label,
+    )
+
+
+def _printed(row: Mapping[str, Any] | None, statistic: str, decimals: int) -> Cell:
+    """As the paper has it: [value, up, down], [value, error] or a value."""
+    if row is None:
+        return ABSENT
+    numbers, at = row[statistic], ""
+    if statistic == "peak" and "peak_step" in row:
+        at = f"at {million(row['peak_step'])}"
+    if not isinstance(numbers, list):
+        return Measured(numbers, decimals=3)
+    value, up, down = (*numbers, numbers[-1])[:3]
+    form = "errors" if len(numbers) == 3 else "symmetric"
+    return Measured(value, value - down, value + up, form, decimals, remark=at)
+
+
+def _found(
+    found: summary.Summary | None,
+    statistic: str,
+    form: Literal["errors", "interval"],
+    decimals: int,
+    at_step: bool,
+) -> Cell:
+    if found is None:
+        return ABSENT
+    value, low, high = getattr(found, statistic)
+    at = f"at {million(found.peak_step)}" if at_step and statistic == "peak" else ""
+    if low != low:  # a single seed has no interval
+        return Measured(value, decimals=decimals, remark=at)
+    return Measured(value, low, high, form, decimals, remark=at)

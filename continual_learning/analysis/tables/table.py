@@ -1,0 +1,85 @@
+"""A table: columns, rows of text and numbers, notes below."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+
+class Measured(NamedTuple):
+    """A statistic and how sure it is.
+
+    Attributes:
+      value: the statistic.
+      low: lower end of its interval; None if there is no interval.
+      high: upper end.
+      form: shown with errors (6051 +290 −320), the same on both sides (75.6 ± 14.3), or with the
+        ends of its interval (6051 [5731, 6341]).
+      decimals: digits after the point.
+      best: whether it is the best of its column.
+      remark: what is written after it, such as the step of a peak.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    form: Literal["errors", "symmetric", "interval"] = "errors"
+    decimals: int = 0
+    best: bool = False
+    remark: str = ""
+
+
+ABSENT = "—"
+"""The cell of what was not measured; empty in a CSV file."""
+
+Cell = str | bool | int | float | Measured | None
+"""What a cell holds: text, a setting, a statistic, or nothing."""
+
+
+class Column(NamedTuple):
+    """A column.
+
+    Attributes:
+      name: its head.
+      key: its name in a CSV file.
+    """
+
+    name: str
+    key: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table as data; `writers` makes text of it.
+
+    Attributes:
+      title: its caption.
+      columns: the first one names the rows.
+      rows: as many cells as columns each. Neighbours with the same first cell belong together, and
+        people are shown it once.
+      notes: what must be known to read the numbers, a sentence or two each.
+      label: for LaTeX; None for no label.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+    label: str | None = None
+
+    def __post_init__(self):
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"A row has {len(row)} cells, the table {len(self.columns)}.")
+
+
+def mark_best(rows: list[list[Cell]], column: int) -> list[list[Cell]]:
+    """The rows with the largest value of a column marked; all of them if several are equal."""
+    values = [cell.value for row in rows if isinstance(cell := row[column], Measured)]
+
+    def marked(cell: Cell) -> Cell:
+        if isinstance(cell, Measured) and len(values) > 1 and cell.value == max(values):
+            return cell._replace(best=True)
+        return cell
+
+    return [[marked(cell) if i == column else cell for i, cell in enumerate(row)] for row in rows]

@@ -1,0 +1,186 @@
+"""Commands that make the tables and figures of the paper: table, figure, reproduce."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from continual_learning.cli import studies
+from continual_learning.experiments import extras, options
+from continual_learning.experiments.errors import StudyError, unknown
+
+_FORMATS = ("md", "tex", "csv")
+
+
+def add(command: Any) -> None:
+    """Adds the commands.
+
+    Args:
+      command: (name, function, help, more) -> its parser.
+    """
+    table = command("table", _table, "make a table of the paper from studies, its numbers beside")
+    figure = command("figure", _figure, "draw a figure of the paper from studies")
+    for each, what in ((table, "table"), (figure, "figure")):
+        each.add_argument("id", nargs="?", metavar="ID", help=f"which {what}")
+        each.add_argument(
+            "folders", nargs="*", type=Path, metavar="DIR", help="folders of the studies it needs"
+        )
+        each.add_argument("--list", action="store_true", help=f"list every {what} and its study")
+    table.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="Markdown, LaTeX or CSV (default: as the file's name ends; md without one)",
+    )
+    table.add_argument("--out", type=Path, metavar="FILE", help="where to (default: the terminal)")
+    figure.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="the figure, .svg, .pdf, .png or .html (default: ID.svg)",
+    )
+    reproduce = command("reproduce", _reproduce, "run what a table or a figure needs, and make it")
+    reproduce.add_argument(
+        "words", nargs="*", metavar="ID", help="which; with --list, folders that may hold studies"
+    )
+    reproduce.add_argument(
+        "--list", action="store_true", help="list every table and figure, its study and its cost"
+    )
+    options.add_scale(reproduce, None)
+    reproduce.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of the studies and of what is made of them (default: reproduced/SCALE)",
+    )
+    studies.add_running(reproduce)
+
+
+def _table(args: argparse.Namespace) -> int:
+    if args.list:
+        return _listed("table")
+    id = _id(args, "table")
+    form = args.format or (args.out.suffix[1:] if args.out else "md")
+    if form not in _FORMATS:
+        raise unknown("format of a table", form, _FORMATS)
+    from continual_learning.analysis import tables
+
+    text = tables.WRITERS[form](tables.make(id, args.folders))
+    if args.out is None:
+        print(text, end="")
+    else:
+        _write(args.out, text)
+    return 0
+
+
+def _figure(args: argparse.Namespace) -> int:
+    if args.list:
+        return _listed("figure")
+    id = _id(args, "figure")
+    extras.require("figures")
+    from continual_learning.analysis import figures
+
+    path = args.out or Path(f"{id}.svg")
+    figures.check_format(path)
+    figures.save(figures.make(id, args.folders), path)
+    print(f"Wrote {path}.")
+    return 0
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    from continual_learning.analysis.paper import artefacts, plan
+    from continual_learning.analysis.paper.runs import Folder
+
+    if args.list:
+        folders = [Folder.read(word) for word in args.words]
+        print(plan.listing(artefacts.ARTEFACTS.values(), folders))
+        return 0
+    if len(args.words) != 1:
+        raise StudyError("Name one table or figure; `continual reproduce --list` lists them.")
+    artefact = artefacts.get(args.words[0])
+    artefact.check_possible()
+    plan.check_scale(args.scale)
+    if artefact.kind == "figure":
+        extras.require("figures")
+    out = args.out or Path("reproduced") / args.scale
+    folders = []
+    end = None if args.time_limit is None else time.monotonic() + args.time_limit
+    for study in artefact.studies:
+        spec = study.spec(args.scale)
+        assigned = dict(options.assignment(spec, text) for text in args.assignments)
+        folder = out / study.folder
+        code = _ensure(args, spec.override(**assigned), list(study.methods), folder, end)
+        if code:
+            return code
+        folders.append(folder)
+    for path in _build(artefact, folders, out):
+        print(f"Wrote {path}.")
+    return 0
+
+
+def _ensure(
+    args: argparse.Namespace, spec: Any, methods: list[str], folder: Path, end: float | None
+) -> int:
+    """Runs a study, or what is left of it; the exit code."""
+    from continual_learning.analysis.paper import plan
+    from continual_learning.analysis.paper.runs import Folder
+    from continual_learning.experiments.spec import to_dict
+    from continual_learning.experiments.storage import manifest
+
+    begun = (folder / manifest.STUDY).exists()
+    seeds = list(range(spec.seeds))
+    if begun:
+        study = {"experiment": to_dict(spec), "methods": methods, "seeds": seeds}
+        manifest.check_same(folder, manifest.read(folder)[0], study)
+        if plan.finished(Folder.read(folder)):
+            return 0
+    launch, running = studies.launch(args), studies.running(args)
+    if end is not None:
+        # A study that begins too late stops after its first chunk.
+        running["time_limit"] = max(end - time.monotonic(), 0.001)
+    if not args.quiet:
+        print(f"{folder}: {spec.name}, {len(methods)} methods, {spec.seeds} seeds")
+    if begun:
+        return launch.resume(folder, **running)
+    return launch.run(spec, methods, seeds, folder, **running)
+
+
+def _build(artefact: Any, folders: list[Path], out: Path) -> list[Path]:
+    """Makes the table or the figure in every format; where it is."""
+    if artefact.kind == "table":
+        from continual_learning.analysis import tables
+
+        table = tables.make(artefact.id, folders)
+        for form, write in tables.WRITERS.items():
+            _write(out / f"{artefact.id}.{form}", write(table))
+        return [out / f"{artefact.id}.{form}" for form in tables.WRITERS]
+    from continual_learning.analysis import figures
+
+    chart = figures.make(artefact.id, folders)
+    paths = [out / f"{artefact.id}.{form}" for form in ("svg", "pdf", "png")]
+    for path in paths:
+        figures.save(chart, path)
+    return paths
+
+
+def _listed(kind: str) -> int:
+    from continual_learning.analysis.paper import artefacts
+
+    for each in artefacts.of_kind(kind):
+        label = each.label or "not in the paper"
+        needs = " and ".join(each.experiments) or "no study"
+        missing = f" (needs {each.missing})" if each.missing else f" ({needs})"
+        print(f"{each.id:30}{label:36}{each.title}{missing}")
+    return 0
+
+
+def _id(args: argparse.Namespace, kind: str) -> str:
+    if args.id is None:
+        raise StudyError(f"Name a {kind}; `continual {kind} --list` lists them.")
+    return args.id
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,163 @@
+"""Folders of studies with numbers that are known, written as a run writes them.
+
+`write` takes the numbers; `robots` makes up those of a study of a robot, `digits` of a supervised
+one, for whoever needs a study that looks like one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from continual_learning.experiments import registry, spec
+from continual_learning.experiments.storage.store import Store
+
+METHODS = ("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb")
+"""Those of the paper."""
+
+ENVIRONMENT = {"continual_learning": "0.1.0", "commit": None, "device": "none: made up"}
+
+Columns = Mapping[str, Any]
+
+
+def write(
+    path: Path,
+    experiment: spec.ExperimentSpec,
+    columns: Callable[[str, int], Columns],
+    *,
+    steps: Sequence[int] | np.ndarray,
+    methods: Sequence[str] = METHODS,
+    seeds: Sequence[int] = (0, 1, 2),
+    state: Callable[[str], Any] | None = None,
+) -> Path:
+    """Writes a study whose methods have one part each.
+
+    Args:
+      path: the new folder.
+      experiment: what was run, as far as study.toml says.
+      columns: (method, seed) -> {column: [points], or [fewer] for a seed that is not so far}.
+      steps: [points], of the rows.
+      methods: those that were run.
+      seeds: likewise.
+      state: (method) -> the state of its checkpoint, [lanes, …]; None for no checkpoints.
+    """
+    steps = np.asarray(steps, np.int64)
+    task_steps = getattr(experiment, "steps_per_task", int(steps[-1]))
+    study = {
+        "experiment": spec.to_dict(experiment),
+        "methods": list(methods),
+        "seeds": list(seeds),
+    }
+    with Store.create(path, study, ENVIRONMENT) as store:
+        for method in methods:
+            rows: dict[str, list[Any]] = {}
+            for seed in seeds:
+                values = columns(method, seed)
+                count = min((len(column) for column in values.values()), default=0)
+                index = {
+                    "seed": np.full(count, seed),
+                    "step": steps[:count],
+                    "task": (steps[:count] - 1) // task_steps,
+                }
+                for name, column in {**index, **values}.items():
+                    rows.setdefault(name, []).append(np.asarray(column)[:count])
+            store.write_part(method, 0, {name: np.concatenate(c) for name, c in rows.items()})
+            if state is not None:
+                store.save(method, 0, state(method))
+    return path
+
+
+def robots(
+    path: Path,
+    experiment: str | spec.ExperimentSpec = "slippery_ant",
+    *,
+    methods: Sequence[str] = METHODS,
+    seeds: int = 15,
+    per_task: int = 10,
+    until: float = 1.0,
+    **changes: Any,
+) -> Path:
+    """A study of a robot with the budget of the paper, `per_task` rows a task instead of 102.
+
+    Adam climbs, declines and collapses, CPR climbs and stays, the others are between them.
+
+    Args:
+      path: the new folder.
+      experiment: its name, or itself.
+      methods: those that were run.
+      seeds: how many.
+      per_task: rows of a task.
+      until: share of the rows that are there.
+      **changes: of the experiment, such as tasks=2 or **{"cpr.max_reset": 0.05}.
+    """
+    chosen = _experiment(experiment).override(**changes)
+    steps = (np.arange(chosen.tasks * per_task) + 1) * chosen.steps_per_task // per_task
+    count = max(1, round(until * len(steps)))
+    quality = {"cpr": 1.0, "cbp": 0.7, "regrama": 0.55, "redo": 0.5, "shrink_perturb": 0.4}
+    top = 8000.0 if chosen.name != "slippery_humanoid" else 5500.0
+
+    def columns(method: str, seed: int) -> dict[str, np.ndarray]:
+        draw = np.random.default_rng([crc32(f"{chosen.name} {method} {changes}".encode()), seed])
+        x, within = np.arange(len(steps)) / len(steps), np.arange(len(steps)) % per_task
+        # The same tasks for all methods.
+        tasks = np.random.default_rng(seed).uniform(np.log(0.02), np.log(2.0), chosen.tasks)
+        friction = np.exp(np.repeat(tasks, per_task))
+        good = quality.get(method, 0.0) * (1 - 0.3 * draw.uniform())
+        plateau = top * (0.8 + 0.2 * good) * (1 - np.exp(-x / 0.05))
+        fall = (1 - good) * top * 1.3 / (1 + np.exp(-(x - 0.5 - 0.2 * good) / 0.05))
+        dip = 0.35 * top * np.exp(-within / 1.5) * (x > 0)
+        noise = draw.normal(0, 0.03 * top, (2, len(steps)))
+        returns = np.maximum(plateau - fall - dip + noise[0], -2000.0)
+        dormant = np.clip(0.05 + (1 - good) * 0.5 * x + noise[1] / top / 3, 0, 1)
+        gradient = 0.4 + (1 - good) * x * np.exp(draw.normal(0, 0.5, len(steps)))
+        found = {
+            "friction": friction,
+            "episode_return": returns,
+            "episode_length": np.full(len(steps), 1000.0),
+            "reward": returns / 1000,
+            "policy_gradient_norm": gradient,
+            "value_gradient_norm": 3 * gradient,
+            "policy_parameter_norm": 20 + 60 * (1 - good) * x,
+            "value_parameter_norm": 60 + 200 * (1 - good) * x,
+            "policy_units_reset": 1000 * quality.get(method, 0.0) * x,
+            "value_units_reset": 3000 * quality.get(method, 0.0) * x,
+            "dormant_ratio": dormant,
+            "linearised_ratio": np.clip(0.3 - 0.5 * dormant, 0, 1),
+            "srank": np.where(within == per_task - 1, 100 - 40 * dormant, np.nan),
+        }
+        return {name: values[:count].astype(np.float32) for name, values in found.items()}
+
+    return write(path, chosen, columns, steps=steps, methods=methods, seeds=range(seeds))
+
+
+def digits(
+    path: Path,
+    experiment: str | spec.ExperimentSpec = "permuted_mnist",
+    *,
+    methods: Sequence[str] = METHODS,
+    seeds: int = 5,
+    **changes: Any,
+) -> Path:
+    """A supervised study, a row a task: Adam declines, the others do so more slowly."""
+    chosen = _experiment(experiment).override(rows_per_task=1, **changes)
+    steps = (np.arange(chosen.tasks) + 1) * chosen.steps_per_task
+
+    def columns(method: str, seed: int) -> dict[str, np.ndarray]:
+        draw = np.random.default_rng([crc32(method.encode()), seed])
+        x = np.arange(len(steps)) / len(steps)
+        loss = (0.03 if method == "adam" else 0.005) * x + draw.normal(0, 0.001, len(steps))
+        found = {
+            "online_accuracy": 0.93 - 2 * loss,
+            "test_accuracy": 0.96 - loss,
+            "dormant_ratio": np.clip(0.1 + 15 * loss, 0, 1),
+            "parameter_norm": 30 + 1e4 * loss,
+        }
+        return {name: values.astype(np.float32) for name, values in found.items()}
+
+    return write(path, chosen, columns, steps=steps, methods=methods, seeds=range(seeds))
+
+
+def _experiment(name: str | spec.ExperimentSpec) -> Any:
+    return registry.get(name) if isinstance(name, str) else name

@@ -1,0 +1,373 @@
+"""The registry of the paper's tables and figures, its numbers, and which folders are which."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+from continual_learning.analysis import figures, tables
+from continual_learning.analysis.paper import artefacts, numbers, plan, runs
+from continual_learning.experiments import registry
+from continual_learning.experiments.errors import StudyError
+from tests.analysis import study_folders
+
+ROOT = Path(__file__).parents[2]
+
+# Of the paper: every label of a table or a figure, in the order in which they appear there.
+LABELS = [
+    "fig:flagship",
+    "fig:ant_humanoid_main",
+    "tab:continual_metaworld",
+    "tab:continual_minatar",
+    "fig:dormant_linearized",
+    "fig:grad_norm",
+    "fig:rr",
+    "fig:metaworld_grid_2x5",
+    "fig:perm_mnist",
+    "fig:bigrollout",
+    "fig:big_dormant",
+    "fig:big_linear",
+    "fig:big_batch_neurons",
+    "tab:ppo_hyperparameters",
+    "tab:network_architecture",
+    "tab:hyper_sweep",
+    "tab:cmw_sac_params",
+    "tab:mt1_reset_params",
+    "tab:minatar_reset_params",
+    "tab:cmw_reset_params",
+    "fig:util_comp",
+    "tab:transform_perf",
+    "fig:util_dist",
+    "fig:sharpness_ablation",
+    "tab:ant_iqr",
+    "tab:hum_iqr",
+    "tab:runtime",
+    "fig:humanoid_peak_vs_final",
+    "fig:humanoid_grad_norm",
+    "fig:param_norm",
+    "fig:infividual_network_grad_norm",
+]
+TABLES = [
+    "ant_iqr",
+    "hum_iqr",
+    "continual_metaworld",
+    "continual_minatar",
+    "transform_perf",
+    "runtime",
+    "ppo_hyperparameters",
+    "network_architecture",
+    "hyper_sweep",
+    "cmw_sac_params",
+    "mt1_reset_params",
+    "minatar_reset_params",
+    "cmw_reset_params",
+]
+FIGURES = [
+    "flagship",
+    "ant_humanoid_main",
+    "dormant_linearized",
+    "grad_norm",
+    "individual_network_grad_norm",
+    "humanoid_grad_norm",
+    "param_norm",
+    "rr",
+    "metaworld_grid_2x5",
+    "perm_mnist",
+    "bigrollout",
+    "big_dormant",
+    "big_linear",
+    "util_comp",
+    "util_dist",
+    "sharpness_ablation",
+    "humanoid_peak_vs_final",
+    "collapse_thresholds",
+]
+MISSING = {
+    "continual_metaworld": "the experiment continual_metaworld, which this version does not have",
+    "continual_minatar": "the experiment continual_minatar, which this version does not have",
+    "metaworld_grid_2x5": "the experiment mt1, which this version does not have",
+    "runtime": "the command `continual bench`, which this version does not have",
+}
+
+
+def test_every_table_and_figure_has_an_id():
+    assert [each.id for each in artefacts.of_kind("table")] == TABLES
+    assert [each.id for each in artefacts.of_kind("figure")] == FIGURES
+    assert set(artefacts.ARTEFACTS) == {*TABLES, *FIGURES}
+
+
+def test_every_label_of_the_paper():
+    """All but that of a float which only holds two others."""
+    ours = {each.label for each in artefacts.ARTEFACTS.values()}
+    assert ours == {*LABELS, None} - {"fig:big_batch_neurons"}
+    assert len(set(LABELS)) == len(LABELS) == 31
+    for each in artefacts.ARTEFACTS.values():
+        if each.id not in ("individual_network_grad_norm", "collapse_thresholds"):
+            assert each.label == f"{each.kind[:3]}:{each.id}"
+    assert artefacts.get("collapse_thresholds").label is None
+
+
+def test_all_but_what_is_missing_can_be_made():
+    makers = {**tables._MAKERS, **figures._MAKERS}
+    assert {each.id for each in artefacts.ARTEFACTS.values() if each.missing} == set(MISSING)
+    assert set(makers) >= set(artefacts.ARTEFACTS) - set(MISSING)
+    assert set(makers) <= set(artefacts.ARTEFACTS)
+
+
+@pytest.mark.parametrize(("id", "what"), MISSING.items())
+def test_what_is_missing_is_told(id, what):
+    make = tables.make if id in TABLES else figures.make
+    with pytest.raises(StudyError) as error:
+        make(id, ["anywhere"])
+    assert str(error.value) == f"{id} needs {what}."
+
+
+def test_wrong_ids():
+    with pytest.raises(
+        StudyError, match=r"Unknown table 'ant_iq'\. Did you mean 'ant_iqr'.*hum_iqr"
+    ):
+        tables.make("ant_iq")
+    with pytest.raises(StudyError, match=r"Unknown figure 'flagshp'\. Did you mean 'flagship'"):
+        figures.make("flagshp")
+    with pytest.raises(StudyError, match="flagship is a figure: `continual figure flagship`"):
+        tables.make("flagship")
+    with pytest.raises(StudyError, match="util_comp is made of no study: leave out runs/a"):
+        figures.make("util_comp", ["runs/a"])
+    with pytest.raises(
+        StudyError, match="needs the folder of a study of slippery_ant and slippery"
+    ):
+        figures.make("param_norm")
+
+
+@pytest.mark.parametrize("artefact", artefacts.ARTEFACTS.values(), ids=lambda each: each.id)
+def test_the_studies_that_are_needed_can_be_run(artefact):
+    """At every scale, and with the checks that the registry leaves out."""
+    if artefact.missing:
+        return
+    folders = [study.folder for study in artefact.studies]
+    assert len(set(folders)) == len(folders)
+    for study in artefact.studies:
+        for scale in plan.SCALES:
+            spec = study.spec(scale).override()
+            assert set(study.methods) <= set(spec.methods)
+            assert all(runs.value(spec, name) == v for name, v in study.changes.items())
+
+
+def test_larger_rollouts_leave_a_task_as_it_is():
+    usual = registry.get("slippery_ant")
+    for study in artefacts.get("bigrollout").studies:
+        for scale in ("short", "paper"):
+            assert study.spec(scale).steps == usual.at_scale(scale).steps
+
+
+# The numbers of the paper ------------------------------------------------------------------------
+
+
+def test_results_of_the_paper():
+    """Some numbers of every table, read in the paper."""
+    ant, humanoid = numbers.results("slippery_ant"), numbers.results("slippery_humanoid")
+    assert ant["rows"]["cpr"]["average"] == [6051, 290, 320]
+    assert ant["rows"]["shrink_perturb"]["final"] == [-341, 7820, 1656]
+    assert humanoid["rows"]["regrama"]["peak"] == [4967, 1114, 2690]
+    assert humanoid["rows"]["regrama"]["peak_step"] == 382_000_000
+    assert numbers.results("continual_metaworld")["rows"]["muon"]["average"] == [0.179, 0.008]
+    assert numbers.results("continual_metaworld")["rows"]["adam"]["final"] == [0.167, 0.023]
+    assert numbers.results("continual_minatar")["rows"]["cbp"]["final"] == [5.8, 14.9]
+    assert numbers.results("reset_shapes")["rows"]["exp"]["final"] == 7598.191
+    assert numbers.results("runtime")["rows"]["cbp"] == {
+        "median_hours": 1.34,
+        "overhead_percent": 15,
+    }
+
+
+def test_settings_of_the_paper_are_complete():
+    rows = {id: len(numbers.settings(id)) for id in TABLES[6:]}
+    assert rows == {
+        "ppo_hyperparameters": 16,
+        "network_architecture": 14,
+        "hyper_sweep": 15,
+        "cmw_sac_params": 15,
+        "mt1_reset_params": 12,
+        "minatar_reset_params": 15,
+        "cmw_reset_params": 15,
+    }
+
+
+def test_the_wheel_has_the_numbers():
+    files = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    for name in ("results.json", "settings.json", "rates.json"):
+        assert f"continual_learning/analysis/paper/{name}" in files
+
+
+def test_rates_are_those_that_were_measured():
+    ant, mnist = numbers.rates()
+    [measured] = json.loads((ROOT / "results/ppo/h200.json").read_text())
+    for name in ("experiment", "seeds", "environments"):
+        assert ant[name] == measured[name]
+    assert ant["steps_per_second"] == measured["adam_steps_per_second"]
+    assert ant["changes"] == {"physics": measured["physics"]}
+    text = (ROOT / "results/permuted_mnist/README.md").read_text()
+    assert "All of it took 539 s and 287 s" in text and 539 + 287 == 826
+    # 200 tasks of 7,500 updates, five seeds, six methods.
+    assert mnist["steps_per_second"] == round(200 * 7500 * 5 * 6 / 826)
+
+
+# Costs -------------------------------------------------------------------------------------------
+
+
+def test_costs_by_hand():
+    found = plan.cost(artefacts.get("ant_iqr").studies, "paper")
+    assert found.steps == 20 * 102 * 96 * 2048 * 15 * 6
+    assert found.seconds == pytest.approx(found.steps / 1_241_561)
+    assert found.at_least  # 15 seeds, where 16 were measured
+    assert plan.cost(artefacts.get("ant_iqr").studies, "smoke").seconds is None
+    assert plan.cost(artefacts.get("hum_iqr").studies, "paper").seconds is None
+    assert plan.cost(artefacts.get("bigrollout").studies, "paper").seconds is None
+    both = plan.cost(artefacts.get("param_norm").studies, "paper")
+    assert both.steps == found.steps + 20 * 62 * 160 * 2048 * 15 * 6
+    assert both.seconds is None
+    mnist = plan.cost(artefacts.get("perm_mnist").studies, "paper")
+    assert mnist.seconds == pytest.approx(826, abs=0.1) and not mnist.at_least
+
+
+def test_the_plan(tmp_path):
+    ant = study_folders.robots(tmp_path / "ant", seeds=15, per_task=1)
+    short = study_folders.robots(
+        tmp_path / "short", seeds=4, per_task=1, until=0.5, tasks=5, iterations_per_task=30
+    )
+    odd = study_folders.robots(
+        tmp_path / "odd",
+        seeds=2,
+        per_task=1,
+        methods=["cpr"],
+        physics="mjx",
+        **{"cpr.shape": "exp"},
+    )
+    folders = [runs.Folder.read(path) for path in (ant, short, odd)]
+    lines = plan.listing(artefacts.ARTEFACTS.values(), folders).splitlines()
+    at = {line.split()[0]: i for i, line in enumerate(lines) if not line.startswith(("  ", "("))}
+    assert set(at) == {"id", *artefacts.ARTEFACTS}
+    assert "36.1G, ≥ 8.1 h (1)" in lines[at["ant_iqr"]]
+    assert lines[at["ant_iqr"] + 1] == f"  holds it: {ant} (paper, finished)"
+    assert lines[at["ant_iqr"] + 2] == f"  holds it: {short} (short, unfinished)"
+    assert lines[at["hum_iqr"] + 1].startswith("continual_metaworld")  # nothing holds it
+    shape = f"  holds it: slippery_ant (cpr.shape=exp): {odd} (a budget of its own, finished, "
+    assert f"{shape}physics = mjx)" in lines
+    assert "not measured" in lines[at["hum_iqr"]]
+    assert "which this version does not have" in lines[at["continual_minatar"]]
+    assert "no study" in lines[at["util_comp"]]
+    assert lines[-2].startswith("(1) 1,241,561 steps/s on one H200, 16 seeds at once, with physics")
+
+
+def test_finished(tmp_path):
+    whole = study_folders.digits(tmp_path / "whole", seeds=2, tasks=3)
+    assert plan.finished(runs.Folder.read(whole))
+    behind = study_folders.robots(tmp_path / "behind", seeds=2, per_task=2, tasks=2, until=0.5)
+    assert not plan.finished(runs.Folder.read(behind))
+
+
+# Folders -----------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_another_experiment(tmp_path):
+    digits = study_folders.digits(tmp_path / "digits", tasks=2, seeds=2)
+    with pytest.raises(StudyError, match="digits is a study of permuted_mnist; ant_iqr needs slip"):
+        tables.make("ant_iqr", [digits])
+    ant = study_folders.robots(tmp_path / "ant", seeds=2, per_task=1, tasks=2)
+    with pytest.raises(StudyError, match="param_norm needs a study of slippery_humanoid: name its"):
+        figures.make("param_norm", [ant])
+
+
+def test_a_study_of_another_kind_by_the_same_name(tmp_path):
+    spec = registry.get("random_labels").override(name="slippery_ant", tasks=2)
+    path = study_folders.write(
+        tmp_path / "x", spec, lambda m, s: {"train_accuracy": np.ones(1)}, steps=[336]
+    )
+    with pytest.raises(StudyError, match="is a study of slippery_ant; ant_iqr needs"):
+        tables.make("ant_iqr", [path])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('schema = 1\n[study]\nexperiment = "toy"', "does not say which experiment"),
+        ("schema = 1\n[study.experiment]\nkind = 'x'", "Unknown kind 'x'"),
+        ("schema = 1\n[study.experiment]\nkind = 'control'\nname = '<b>'", "`title` is missing"),
+    ],
+)
+def test_a_folder_that_is_no_study_of_ours(tmp_path, content, message):
+    (tmp_path / "study.toml").write_text(content)
+    (tmp_path / "environment.json").write_text("{}")
+    with pytest.raises(StudyError, match=message):
+        tables.make("ant_iqr", [tmp_path])
+
+
+def test_a_folder_whose_seeds_are_no_numbers(tmp_path):
+    path = study_folders.robots(tmp_path / "x", seeds=1, per_task=1, tasks=2)
+    text = (path / "study.toml").read_text()
+    (path / "study.toml").write_text(text.replace("    0,\n", '    "0",\n', 1))
+    with pytest.raises(StudyError, match=r"x: its study.toml does not list the seeds"):
+        tables.make("ant_iqr", [path])
+
+
+def test_values_of_an_ablation(tmp_path):
+    """From folders, in order of the value; a lane's value counts more than its folder's."""
+    small = {"seeds": 2, "per_task": 1, "tasks": 2, "methods": ["cpr"]}
+    high = study_folders.robots(tmp_path / "high", **small, **{"cpr.max_reset": 0.2})
+    low = study_folders.robots(tmp_path / "low", **small, **{"cpr.max_reset": 0.001})
+    spec = registry.get("slippery_ant").override(tasks=2)
+    lanes = study_folders.write(
+        tmp_path / "lanes",
+        spec,
+        lambda m, s: {
+            "episode_return": np.full(2, s),
+            "hyper_max_reset": np.full(2, [0.05, 0.03][s % 2], np.float32),
+        },
+        steps=[spec.steps_per_task, spec.steps],
+        methods=["cpr"],
+        seeds=range(4),
+    )
+    found = runs.by_value(artefacts.get("rr"), [high, lanes, low])
+    assert list(found) == [0.001, 0.03, 0.05, 0.2]
+    assert found[0.03].curve("episode_return").seeds.tolist() == [1, 3]
+    assert found[0.2].curve("episode_return").seeds.tolist() == [0, 1]
+
+
+def test_folders_of_an_ablation_must_be_alike(tmp_path):
+    small = {"seeds": 2, "per_task": 1, "methods": ["cpr"]}
+    a = study_folders.robots(tmp_path / "a", **small, tasks=2)
+    b = study_folders.robots(
+        tmp_path / "b", **small, tasks=3, physics="mjx", **{"cpr.max_reset": 0.1}
+    )
+    with pytest.raises(StudyError, match=r"differ in more than cpr.max_reset: .*tasks \(2 and 3\)"):
+        runs.by_value(artefacts.get("rr"), [a, b])
+    adam = study_folders.robots(tmp_path / "adam", **small | {"methods": ["adam"]}, tasks=2)
+    with pytest.raises(StudyError, match="adam does not run cpr, of which rr is"):
+        runs.by_value(artefacts.get("rr"), [adam])
+
+
+def test_shapes_come_in_the_order_of_the_paper(tmp_path):
+    small = {"seeds": 2, "per_task": 1, "methods": ["cpr"], "tasks": 2}
+    folders = [
+        study_folders.robots(tmp_path / shape, **small, **{"cpr.shape": shape})
+        for shape in ("sigmoid", "exp", "linear")
+    ]
+    found = runs.by_value(artefacts.get("transform_perf"), folders)
+    assert list(found) == ["linear", "exp", "sigmoid"]
+
+
+def test_what_is_unusual_about_a_folder(tmp_path):
+    """Options of methods too, those that say what is usual anyway left out; never the budget."""
+    folder = runs.Folder.read(
+        study_folders.robots(
+            tmp_path / "x",
+            seeds=2,
+            per_task=1,
+            tasks=2,
+            physics="mjx",
+            **{"cpr.sharpness": 16.0, "cpr.max_reset": 0.1},
+        )
+    )
+    assert folder.unusual() == {"physics": ("mjx", "generalized"), "cpr.max_reset": (0.1, 0.015)}

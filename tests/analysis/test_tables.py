@@ -1,0 +1,366 @@
+"""Tables: their numbers by hand, their text as committed, and what they say beside the numbers.
+
+`python -m tests.analysis.test_tables` writes the files of `golden/` anew.
+"""
+
+import csv
+import io
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from continual_learning.analysis import tables
+from continual_learning.analysis.curves import CurvesError
+from continual_learning.analysis.tables import Column, Measured, Table
+from continual_learning.analysis.tables.table import mark_best
+from continual_learning.analysis.tables.writers import csv_text, latex, markdown, shown
+from continual_learning.experiments import registry
+from tests.analysis import study_folders
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def known(path: Path) -> Path:
+    """Four seeds, two tasks of two rows; the statistics are easy to do by hand.
+
+    CPR is 100, 200, 300 and 400 at first and 10 more at every row; all seeds of Adam lose 50 at
+    every row; ReDo is CPR, but only its first seed is finished; CBP has not begun.
+    """
+    spec = registry.get("slippery_ant").override(
+        tasks=2, iterations_per_task=2, iterations_per_chunk=1
+    )
+
+    def columns(method: str, seed: int) -> dict:
+        row = np.arange(4.0)
+        returns = {
+            "cpr": 100 * (seed + 1) + 10 * row,
+            "adam": -50 * row,
+            "redo": (100 * (seed + 1) + 10 * row)[: 4 if seed == 0 else 2],
+            "cbp": row[:0],
+        }
+        return {"episode_return": returns[method]}
+
+    steps = np.arange(1, 5) * spec.steps_per_task // 2
+    methods = ["cpr", "adam", "redo", "cbp"]
+    return study_folders.write(path, spec, columns, steps=steps, methods=methods, seeds=range(4))
+
+
+def golden_tables(folder: Path) -> dict[str, Table]:
+    return {
+        "ant_iqr": tables.make("ant_iqr", [folder]),
+        "hyper_sweep": tables.make("hyper_sweep"),
+        "mt1_reset_params": tables.make("mt1_reset_params"),
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return known(tmp_path_factory.mktemp("studies") / "known")
+
+
+def cell(table: Table, method: str, source: str, column: str):
+    [row] = [row for row in table.rows if row[:2] == (method, source)]
+    return row[[each.key for each in table.columns].index(column)]
+
+
+# Numbers by hand ---------------------------------------------------------------------------------
+
+
+def test_numbers_by_hand(folder):
+    table = tables.make("ant_iqr", [folder])
+    # Of 100, 200, 300, 400 the percentiles are 175 and 325: 200 and 300 remain. The rows add 0, 10,
+    # 20 and 30, on average 15.
+    for statistic, value in (("average", 265), ("final", 280), ("peak", 280)):
+        found = cell(table, "CPR", "as published", statistic)
+        assert found[:3] == pytest.approx((value, value - 75, value + 75))
+        # The trimmed mean leaves out one seed at each end, too.
+        ours = cell(table, "CPR", "IQM of seeds", statistic)
+        assert ours.value == pytest.approx(value)
+        assert value - 150 <= ours.low < value < ours.high <= value + 150
+    for statistic, value in (("average", -75), ("final", -150), ("peak", 0)):
+        for source in ("as published", "IQM of seeds"):
+            assert cell(table, "Adam", source, statistic)[:3] == pytest.approx((value,) * 3)
+    # Two rows that all four seeds have.
+    for statistic, value in (("average", 255), ("final", 260), ("peak", 260)):
+        assert cell(table, "ReDo", "as published", statistic).value == pytest.approx(value)
+    assert cell(table, "CBP", "as published", "average") == "—"
+
+
+def test_the_papers_numbers_are_beside(folder):
+    table = tables.make("ant_iqr", [folder])
+    assert cell(table, "CPR", "paper", "average")[:3] == (6051, 6051 - 320, 6051 + 290)
+    assert shown(cell(table, "CPR", "paper", "average")) == "6051 +290 −320"
+    assert shown(cell(table, "Shrink & Perturb", "paper", "final")) == "−341 +7820 −1656"
+    names = list(dict.fromkeys(row[0] for row in table.rows))
+    assert names == ["CPR", "CBP", "ReDo", "ReGraMa", "Shrink & Perturb", "Adam"]
+    assert cell(table, "CPR", "paper", "final").best
+    assert cell(table, "CPR", "IQM of seeds", "final").best
+    assert not cell(table, "Adam", "paper", "final").best
+
+
+def test_the_step_of_the_peak(tmp_path):
+    path = study_folders.robots(tmp_path / "x", "slippery_humanoid", seeds=4, per_task=2, tasks=3)
+    table = tables.make("hum_iqr", [path])
+    assert shown(cell(table, "CPR", "paper", "peak")) == "6264 +647 −1195 at 382M"
+    assert re.search(r"at \d+(\.\d)?M$", shown(cell(table, "CPR", "as published", "peak")))
+
+
+def test_shapes(tmp_path):
+    small = {"seeds": 4, "per_task": 2, "tasks": 2, "methods": ["cpr"]}
+    paths = [
+        study_folders.robots(tmp_path / shape, **small, **{"cpr.shape": shape})
+        for shape in ("exp", "sigmoid")
+    ]
+    table = tables.make("transform_perf", paths)
+    assert [column.key for column in table.columns][2:] == ["peak", "average", "final"]
+    assert shown(cell(table, "Exponential", "paper", "final")) == "7598.191"
+    assert isinstance(cell(table, "Exponential", "as published", "final"), Measured)
+    assert cell(table, "Linear", "as published", "final") == "—"
+    assert table.notes[0].startswith("Exponential: 4 seeds of 40.1M environment steps.")
+
+
+# Text --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", ["ant_iqr", "hyper_sweep", "mt1_reset_params"])
+@pytest.mark.parametrize("form", tables.WRITERS)
+def test_golden(folder, id, form):
+    text = tables.WRITERS[form](golden_tables(folder)[id])
+    assert text == (GOLDEN / f"{id}.{form}").read_text()
+
+
+@pytest.mark.parametrize("id", ["ppo_hyperparameters", "network_architecture", "hyper_sweep"])
+def test_settings_differ_only_where_they_must(id):
+    """Everywhere else our experiments have the paper's values."""
+    marked = [row[:-1] for row in tables.make(id).rows if row[-1]]
+    assert (
+        marked
+        == {
+            "ppo_hyperparameters": [("Steps per Task", 20_000_000, "20,054,016 / 20,316,160")],
+            "network_architecture": [
+                (
+                    "Policy Network",
+                    "Output Size",
+                    8,
+                    "16: a mean and a deviation for each of 8 actions",
+                )
+            ],
+            "hyper_sweep": [],
+        }[id]
+    )
+
+
+def test_settings_of_experiments_that_are_to_come():
+    for id in ("cmw_sac_params", "mt1_reset_params", "minatar_reset_params", "cmw_reset_params"):
+        table = tables.make(id)
+        assert {row[-2:] for row in table.rows} == {("not in this version", "")}
+        assert "This version does not have the experiment" in table.notes[0]
+
+
+def test_a_setting_that_differs_is_marked(monkeypatch):
+    changed = registry.get("slippery_ant").override(**{"cpr.max_reset": 0.5, "redo.every": 7})
+    get = registry.get
+    monkeypatch.setattr(
+        registry, "get", lambda name: changed if name == changed.name else get(name)
+    )
+    marked = [row for row in tables.make("hyper_sweep").rows if row[-1]]
+    assert [row[1] for row in marked] == ["Max Per-unit Reset", "Update Frequency"]
+    assert marked[0][3:] == ("0.015 / 0.05", "0.5 / 0.05", "≠")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "none"),
+        (True, "yes"),
+        (20_000_000, "20,000,000"),
+        (0.015, "0.015"),
+        (1e-3, "0.001"),
+        (3e-4, "3e-4"),
+        (2.5e-4, "2.5e-4"),
+        (1e-10, "1e-10"),
+        (0.0, "0"),
+        ("x", "x"),
+        (Measured(75.6, 61.3, 89.9, "symmetric", 1), "75.6 ± 14.3"),
+        (Measured(-3.0), "−3"),
+        (Measured(1.0, 0.5, 2.5, "interval", 1, remark="at 3M"), "1.0 [0.5, 2.5] at 3M"),
+    ],
+)
+def test_cells(value, text):
+    assert shown(value) == text
+
+
+def test_powers_in_latex():
+    table = Table("t", (Column("a", "a"),), ((5e-5,), ("1e-4, 2e5, 3em, x1e5",), (1e-4,)))
+    lines = latex(table).splitlines()[7:10]
+    assert [line.removesuffix(" \\\\").strip() for line in lines] == [
+        r"$5\times10^{-5}$",
+        r"$10^{-4}$, $2\times10^{5}$, 3em, x1e5",
+        "$10^{-4}$",
+    ]
+
+
+HOSTILE = [
+    "a | b",
+    "<script>alert(1)</script>",
+    "[click](javascript:alert(1))",
+    "*bold* _it_ `code` # not a heading",
+    "\\input{/etc/passwd} \\\\ & % $x^2$ ~ {}",
+    "two\nlines\r\n\r\nand more",
+    "=1+2",
+    "back\\slash|",
+]
+
+
+def hostile_table(text: str) -> Table:
+    return Table(text, (Column(text, "a"), Column("b", "b")), ((text, text), (text, 1)), (text,))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text(text):
+    table = hostile_table(text)
+    shown_markdown = markdown(table)
+    assert not re.search(r"(?<!\\)[<>*`](?<!\*\*)(?!\*)", shown_markdown.replace("**", ""))
+    assert not re.search(r"(?<!\\)\]\(", shown_markdown)
+    assert all(
+        len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
+        for line in shown_markdown.splitlines()
+        if line.startswith("|")
+    )
+    body = latex(table)
+    assert "\\input" not in body and not re.search(r"(?<!\\)\$x", body)
+    assert all(len(re.findall(r"(?<!\\)&", line)) in (0, 1) for line in body.splitlines())
+
+
+@given(st.text())
+def test_any_text_is_one_cell(text):
+    table = hostile_table(text)
+    for line in markdown(table).splitlines():
+        if line.startswith("| "):
+            assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
+    rows = latex(table).split("\\midrule\n")[1].split("    \\bottomrule")[0]
+    assert len(rows.rstrip("\n").split("\n")) == 2
+    assert set(re.findall(r"(?<!\\)[&%#_~]", rows)) <= {"&"}
+    read = list(csv.reader(io.StringIO(csv_text(table).split("\n", 2)[2])))
+    assert [len(row) for row in read if row] == [2, 2, 2]
+    assert read[1][0].lstrip("'") == text.lstrip("'").replace("\r\n", "\n").replace("\r", "\n") or (
+        "\r" in text or "\0" in text
+    )
+
+
+def test_csv_can_be_read_back(folder):
+    import pandas as pd
+
+    frame = pd.read_csv(io.StringIO(csv_text(tables.make("ant_iqr", [folder]))), comment="#")
+    assert len(frame) == 18
+    row = frame[(frame.method == "CPR") & (frame.source == "as published")].iloc[0]
+    numbers = row[["average", "average_low", "average_high"]]
+    np.testing.assert_allclose(numbers.astype(float), [265, 190, 340])
+
+
+def test_the_best_of_a_column():
+    rows = [["a", Measured(1)], ["b", Measured(3)], ["c", "—"], ["d", Measured(3)]]
+    marked = mark_best(rows, 1)
+    assert [getattr(row[1], "best", None) for row in marked] == [False, True, None, True]
+    assert not mark_best([["a", Measured(1)]], 1)[0][1].best  # of one there is no best
+
+
+def test_rows_must_fit():
+    with pytest.raises(ValueError, match="A row has 1 cells, the table 2"):
+        Table("t", (Column("a", "a"), Column("b", "b")), ((1,),))
+
+
+# What is said beside the numbers -----------------------------------------------------------------
+
+
+def test_what_is_not_whole_is_told(folder):
+    note = tables.make("ant_iqr", [folder]).notes[0]
+    assert "4 seeds of 786,432 environment steps. The paper: 15 seeds of 400M." in note
+    assert "Smaller than the paper's: 786,432 of 400M steps, 4 of 15 seeds." in note
+    assert "Unfinished, of 786,432 steps: ReDo (393,216 to 786,432)." in note
+    assert "Not begun: CBP." in note
+    assert "Not in this study: ReGraMa, Shrink & Perturb." in note
+    assert "Points left out, since a seed has no value there: ReDo 2 of 4." in note
+
+
+def test_a_study_as_long_as_the_papers_says_nothing_of_it(tmp_path):
+    path = study_folders.robots(tmp_path / "x", seeds=15, per_task=1)
+    table = tables.make("ant_iqr", [path])
+    assert table.notes[0] == (
+        "This study: 15 seeds of 401M environment steps. The paper: 15 seeds of 400M."
+    )
+
+
+def test_other_settings_are_told(tmp_path):
+    path = study_folders.robots(
+        tmp_path / "x", seeds=2, per_task=1, tasks=2, physics="mjx", **{"cpr.max_reset": 0.1}
+    )
+    note = tables.make("ant_iqr", [path]).notes[0]
+    assert "physics = mjx (not generalized), cpr.max_reset = 0.1 (not 0.015)." in note
+
+
+def test_returns_that_were_not_measured(tmp_path):
+    """A bin in which an episode ended in some seeds alone is left out, and said to be."""
+    spec = registry.get("slippery_ant").override(tasks=2)
+
+    def columns(method, seed):
+        returns = np.full(4, 10.0)
+        returns[1] = np.nan if seed == 0 else 0.0
+        if method == "adam":
+            returns[seed::2] = np.nan  # never in both
+        return {"episode_return": returns}
+
+    path = study_folders.write(
+        tmp_path / "x",
+        spec,
+        columns,
+        steps=np.arange(1, 5) * spec.steps // 4,
+        methods=["cpr", "adam"],
+        seeds=(0, 1),
+    )
+    table = tables.make("ant_iqr", [path])
+    assert cell(table, "CPR", "as published", "average").value == 10
+    assert cell(table, "Adam", "as published", "average") == "—"
+    assert "no value there: Adam 4 of 4, CPR 1 of 4." in table.notes[0]
+
+
+def test_a_single_seed_has_no_interval(tmp_path):
+    path = study_folders.robots(tmp_path / "x", seeds=1, per_task=1, tasks=2)
+    found = cell(tables.make("ant_iqr", [path]), "CPR", "IQM of seeds", "final")
+    assert (found.low, found.high) == (None, None)
+
+
+def test_seeds_from_several_folders(tmp_path):
+    """Half of the seeds each; methods with different numbers of seeds are told."""
+    spec = registry.get("slippery_ant").override(tasks=2)
+
+    def part(name, methods, seeds):
+        return study_folders.write(
+            tmp_path / name,
+            spec,
+            lambda m, s: {"episode_return": np.full(2, 100.0 * s)},
+            steps=[spec.steps_per_task, spec.steps],
+            methods=methods,
+            seeds=seeds,
+        )
+
+    a, b = part("a", ["cpr", "adam"], (1, 2)), part("b", ["cpr"], (3, 4))
+    table = tables.make("ant_iqr", [a, b])
+    assert cell(table, "CPR", "as published", "final")[:3] == (250, 175, 325)
+    assert cell(table, "Adam", "as published", "final").value == 150
+    assert "2 to 4 seeds of" in table.notes[0]
+    with pytest.raises(CurvesError, match="both have cpr, with seeds"):
+        tables.make("ant_iqr", [a, part("c", ["cpr"], (2, 3))])
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, table in golden_tables(known(Path(temporary) / "known")).items():
+            for form, write in tables.WRITERS.items():
+                (GOLDEN / f"{name}.{form}").write_text(write(table))
