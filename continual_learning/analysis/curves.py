@@ -19,7 +19,9 @@ from continual_learning.experiments.storage.parts import HYPER
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULT_METRIC = ("episode_return", "test_accuracy", "train_accuracy", "online_accuracy")
+RETURNS = ("latest_return", "episode_return")
+"""Returns of robots; of those that are there, the first."""
+DEFAULT_METRIC = (*RETURNS, "test_accuracy", "train_accuracy", "online_accuracy")
 """What says how well a method does; of those that are there, the first."""
 
 

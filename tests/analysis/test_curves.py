@@ -281,6 +281,7 @@ def test_main_metric():
     assert main_metric(table(online_accuracy=0.5, test_accuracy=0.4, loss=1.0)) == "test_accuracy"
     assert main_metric(table(episode_return=NAN, online_accuracy=0.5)) == "online_accuracy"
     assert main_metric(table(episode_return=1, test_accuracy=0.5)) == "episode_return"
+    assert main_metric(table(episode_return=1, latest_return=2)) == "latest_return"
     with pytest.raises(CurvesError, match=r"was measured\. Name one of: loss"):
         main_metric(table(loss=1.0))
 

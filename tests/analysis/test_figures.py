@@ -264,7 +264,9 @@ def test_ablations_by_hand(tmp_path):
     chart = figures.make("rr", paths)
     ends = [(row["value"], row["iqm"]) for row in rows_of(chart) if "iqm" in row]
     assert ends == [("0.001", 1), ("0.001", 1), ("0.05", 50), ("0.05", 50)]
-    assert notes_of(chart).startswith("Each value: 3 seeds of 40.1M environment steps. Lines")
+    assert notes_of(chart).startswith(
+        "Each value: 3 seeds of 40.1M environment steps. Return: of the episodes that ended"
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 12])

@@ -292,7 +292,8 @@ def test_a_study_as_long_as_the_papers_says_nothing_of_it(tmp_path):
     path = study_folders.robots(tmp_path / "x", seeds=15, per_task=1)
     table = tables.make("ant_iqr", [path])
     assert table.notes[0] == (
-        "This study: 15 seeds of 401M environment steps. The paper: 15 seeds of 400M."
+        "This study: 15 seeds of 401M environment steps. The paper: 15 seeds of 400M. "
+        "Return: of the episodes that ended, so that short ones count more often."
     )
 
 

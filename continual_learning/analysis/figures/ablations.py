@@ -15,7 +15,7 @@ from continual_learning.analysis.figures.curves import panel
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.figures.training import BANDS, LINES
 from continual_learning.analysis.paper.artefacts import Artefact
-from continual_learning.analysis.paper.remarks import left_out, remarks, usable
+from continual_learning.analysis.paper.remarks import left_out, of_return, remarks, usable
 from continual_learning.analysis.paper.runs import Runs, by_value
 from continual_learning.analysis.tables.writers import shown
 
@@ -27,20 +27,21 @@ _SYMBOLS = {"cpr.max_reset": "ρ", "cpr.sharpness": "κ", "rollout": "steps of a
 def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     """A line for each value."""
     found = by_value(artefact, folders)
-    metric, y, form = _METRICS.get(artefact.id, ("episode_return", "episodic return", ""))
-    lines = {_name(artefact, key, runs): runs.curve(metric) for key, runs in found.items()}
+    metric, y, form = _METRICS.get(artefact.id, (None, "episodic return", ""))
+    lines = {
+        _name(artefact, key, runs): runs.curve(metric or runs.metric) for key, runs in found.items()
+    }
     colour = theme.scale(_shades(list(lines)), "value", title=_title(artefact))
     first = next(iter(found.values()))
     chart = panel(first, lines, colour, y=y, field="value", format=form)
-    return theme.finish(chart, [*_notes(artefact, found, lines), LINES + BANDS])
+    returns = [] if metric else of_return(first)
+    return theme.finish(chart, [*_notes(artefact, found, lines), *returns, LINES + BANDS])
 
 
 def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     """Average, final and peak return against the value."""
     found = by_value(artefact, folders)
-    lines = {
-        _name(artefact, key, runs): runs.curve("episode_return") for key, runs in found.items()
-    }
+    lines = {_name(artefact, key, runs): runs.curve(runs.metric) for key, runs in found.items()}
     rows = []
     for name, each in lines.items():
         kept = usable(each)
@@ -66,7 +67,12 @@ def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     chart = (bars + marks).properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     explained = "Points: IQM over seeds of each seed's average, last and highest value. "
     return theme.finish(
-        chart, [*_notes(artefact, found, lines), explained + "Lines: 95 % bootstrap interval."]
+        chart,
+        [
+            *_notes(artefact, found, lines),
+            *of_return(next(iter(found.values()))),
+            explained + "Lines: 95 % bootstrap interval.",
+        ],
     )
 
 

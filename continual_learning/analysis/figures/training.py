@@ -11,7 +11,7 @@ from continual_learning.analysis.figures import theme
 from continual_learning.analysis.figures.curves import panel
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.paper.artefacts import METHODS, Artefact
-from continual_learning.analysis.paper.remarks import left_out, remarks
+from continual_learning.analysis.paper.remarks import left_out, of_return, remarks
 from continual_learning.analysis.paper.runs import Runs, by_experiment
 
 LINES = "Lines: IQM over seeds."
@@ -28,7 +28,7 @@ class Panel(NamedTuple):
 
     Attributes:
       experiment: whose.
-      metric: the column, or several whose mean is shown.
+      metric: the column, or several whose mean is shown; none: what says how well a method does.
       y: title of the axis.
       title: of the panel.
       format: of the numbers on the axis; empty for the usual one.
@@ -48,7 +48,7 @@ def _robots(y: str, *metric: str) -> tuple[Panel, ...]:
 
 _GRADIENT = "norm of the gradient"
 _PANELS: dict[str, tuple[Panel, ...]] = {
-    "ant_humanoid_main": _robots("episodic return", "episode_return"),
+    "ant_humanoid_main": _robots("episodic return"),
     "dormant_linearized": (
         Panel("slippery_ant", ("dormant_ratio",), "dormant units", "Dormant units", "~%"),
         Panel("slippery_ant", ("linearised_ratio",), "linearised units", "Linearised units", "~%"),
@@ -96,18 +96,19 @@ def figure(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
             for note in left_out(lines)
             if each.experiment == name
         }
-        notes.append(f"{NAMES[name]}: {' '.join([*remarks(runs, METHODS), *lost])}")
+        returns = [] if all(each.metric for each in panels) else of_return(runs)
+        notes.append(f"{NAMES[name]}: {' '.join([*remarks(runs, METHODS), *returns, *lost])}")
     return theme.finish(together(*charts, spacing=12), [*notes, LINES + BANDS * band])
 
 
 def _curves(runs: Runs, metric: tuple[str, ...]) -> dict[str, Any]:
     """Of a column, or of the mean of several."""
-    first, *others = (runs.curves(name) for name in metric)
+    first, *others = (runs.curves(name) for name in metric or (runs.metric,))
     for each in others:
         for method, curves in first.items():
             total = curves.values + each[method].values
             first[method] = dataclasses.replace(curves, values=total)
     return {
-        method: dataclasses.replace(curves, values=curves.values / len(metric))
+        method: dataclasses.replace(curves, values=curves.values / (1 + len(others)))
         for method, curves in first.items()
     }

@@ -13,6 +13,10 @@ AS_PUBLISHED = (
     "Paper and as published: IQM over seeds in every bin, with the distances to the 25th and 75th "
     "percentile; average over bins, last bin, highest bin."
 )
+_RETURNS = {
+    "latest_return": "Return: of the last episode of every environment.",
+    "episode_return": "Return: of the episodes that ended, so that short ones count more often.",
+}
 OURS = (
     "IQM of seeds: of each seed's average, last and highest bin, with the 95 % bootstrap interval."
 )
@@ -57,6 +61,11 @@ def remarks(
 def _text(value: Any) -> str:
     """A setting as the command line takes it."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def of_return(runs: Runs) -> list[str]:
+    """Of which episodes the return is; nothing where performance is something else."""
+    return [_RETURNS[runs.metric]] if runs.metric in _RETURNS else []
 
 
 def left_out(curves: Mapping[str, Curves]) -> list[str]:

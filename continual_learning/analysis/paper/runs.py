@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from continual_learning.analysis import curves as curves_of
-from continual_learning.analysis.curves import Curves, main_metric
+from continual_learning.analysis.curves import RETURNS, Curves, main_metric
 from continual_learning.analysis.loading import load
 from continual_learning.analysis.paper.artefacts import Artefact, Study
 from continual_learning.analysis.paper.values import value
@@ -106,8 +106,10 @@ class Runs:
 
     @property
     def metric(self) -> str:
-        """What says how well a method does; of robots the return, even if no episode has ended."""
-        return "episode_return" if self.spec.kind == "control" else main_metric(self.frame)
+        """What says how well a method does; of robots a return, even if no episode has ended."""
+        if self.spec.kind != "control":
+            return main_metric(self.frame)
+        return next((name for name in RETURNS if name in self.frame), RETURNS[-1])
 
     def curves(self, metric: str) -> dict[str, Curves]:
         """A metric of every method, binned."""

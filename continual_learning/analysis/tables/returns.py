@@ -15,6 +15,7 @@ from continual_learning.analysis.paper.remarks import (
     OURS,
     left_out,
     million,
+    of_return,
     remarks,
     usable,
 )
@@ -57,7 +58,7 @@ def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     paper, found = results(name), runs.curves(runs.metric)
     order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
     rows = [_Row(style.name(m), paper["rows"].get(m), found.get(m)) for m in order]
-    said = [*remarks(runs, paper["rows"], paper), *left_out(found)]
+    said = [*remarks(runs, paper["rows"], paper), *of_return(runs), *left_out(found)]
     notes = [f"This study: {' '.join(said)}"]
     columns = list(next(iter(paper["rows"].values())))
     statistics = [each for each in ("average", "final", "peak") if each in columns]
@@ -76,6 +77,7 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
             size = {"seeds": paper["seeds"], "steps": results(paper["environment"])["steps"]}
             said = [
                 *remarks(runs, ("cpr",), size, apart=artefact.varied),
+                *of_return(runs),
                 *left_out({name: curves}),
             ]
             notes.append(f"{name}: {' '.join(said)}")
