@@ -52,3 +52,77 @@ class DiagonalGaussian(NamedTuple):
         z = (self.mean - other.mean) / other.std
         each = 0.5 * (jnp.square(ratio) + jnp.square(z) - 1) - jnp.log(ratio)
         return jnp.sum(each, axis=-1)
+
+
+LOG_STD = (-20.0, 2.0)
+"""Bounds of the logarithm of a squashed Gaussian's standard deviation."""
+
+
+class TanhGaussian(NamedTuple):
+    """Independent normal distributions, squashed to (−1, 1) by tanh.
+
+    Attributes:
+      mean: […, action_size], before the tanh.
+      log_std: […, action_size], likewise.
+    """
+
+    mean: jax.Array
+    log_std: jax.Array
+
+    @classmethod
+    def from_outputs(cls, outputs: jax.Array) -> TanhGaussian:
+        """From what a network says, […, 2·action_size]: means, then log σ, which is clipped."""
+        mean, log_std = jnp.split(outputs, 2, axis=-1)
+        return cls(mean, jnp.clip(log_std, *LOG_STD))
+
+    def sample(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """An action […, action_size] and its log density […].
+
+        The density comes from the number before the tanh: near ±1 the action does not hold it.
+        """
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        raw = self.mean + jnp.exp(self.log_std) * noise
+        log_normal = -0.5 * (jnp.square(noise) + _LOG_TWO_PI) - self.log_std
+        # log(1 − tanh²), which underflows where this does not.
+        log_slope = 2 * (math.log(2) - raw - jax.nn.softplus(-2 * raw))
+        return jnp.tanh(raw), jnp.sum(log_normal - log_slope, axis=-1)
+
+    def mode(self) -> jax.Array:
+        """The action of the mean, […, action_size]."""
+        return jnp.tanh(self.mean)
+
+
+class Categorical(NamedTuple):
+    """One of several actions.
+
+    Attributes:
+      log_probs: […, actions].
+    """
+
+    log_probs: jax.Array
+
+    @classmethod
+    def from_outputs(cls, outputs: jax.Array) -> Categorical:
+        """From the logits that a network says, […, actions]."""
+        return cls(jax.nn.log_softmax(outputs))
+
+    @property
+    def probs(self) -> jax.Array:
+        """Probabilities, […, actions]."""
+        return jnp.exp(self.log_probs)
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        """An action, int32 […]."""
+        return jax.random.categorical(key, self.log_probs).astype(jnp.int32)
+
+    def mode(self) -> jax.Array:
+        """The likeliest action, int32 […]; the first of equals."""
+        return jnp.argmax(self.log_probs, axis=-1).astype(jnp.int32)
+
+    def mean(self, values: jax.Array) -> jax.Array:
+        """What is expected of values […, actions] of the actions, […]."""
+        return jnp.sum(self.probs * values, axis=-1)
+
+    def entropy(self) -> jax.Array:
+        """Shannon entropy in nats, […]."""
+        return -self.mean(self.log_probs)

@@ -29,6 +29,26 @@ def initialiser(name: str) -> Callable[..., jax.Array]:
     return INITIALISERS[name]
 
 
+def activation(name: str) -> Callable[[jax.Array], jax.Array]:
+    """An activation by name."""
+    if name not in ACTIVATIONS:
+        raise ValueError(f"Unknown activation {name!r}. Valid: {', '.join(ACTIVATIONS)}.")
+    return ACTIVATIONS[name]
+
+
+def dense(
+    x: jax.Array,
+    hidden: Sequence[int],
+    outputs: int,
+    activation: Callable[[jax.Array], jax.Array],
+    kernel_init: Callable[..., jax.Array],
+) -> jax.Array:
+    """Layers `hidden_0`, `hidden_1`, … and `output` of the module that calls it."""
+    for i, width in enumerate(hidden):
+        x = activation(nn.Dense(width, kernel_init=kernel_init, name=f"hidden_{i}")(x))
+    return nn.Dense(outputs, kernel_init=kernel_init, name="output")(x)
+
+
 class MLP(nn.Module):
     """Dense layers `hidden_0`, `hidden_1`, … and `output`.
 
@@ -46,17 +66,11 @@ class MLP(nn.Module):
 
     def __post_init__(self):
         initialiser(self.kernel_init)
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(
-                f"Unknown activation {self.activation!r}. Valid: {', '.join(ACTIVATIONS)}."
-            )
+        activation(self.activation)
         super().__post_init__()
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """[…, features] -> […, outputs]."""
         init = initialiser(self.kernel_init)
-        for i, width in enumerate(self.hidden):
-            x = nn.Dense(width, kernel_init=init, name=f"hidden_{i}")(x)
-            x = ACTIVATIONS[self.activation](x)
-        return nn.Dense(self.outputs, kernel_init=init, name="output")(x)
+        return dense(x, self.hidden, self.outputs, activation(self.activation), init)
