@@ -8,23 +8,21 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import optax
 
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer, strongly_typed
-from continual_learning.agents.network import Network, plasticity, ranks
+from continual_learning.agents.network import Network, optimizers_of, plasticity, ranks, reported
 from continual_learning.agents.normaliser import Normaliser
 from continual_learning.agents.ppo_config import NUMBERS, PPOConfig
 from continual_learning.agents.ppo_losses import explained_variance
 from continual_learning.agents.ppo_update import Params, Samples, improve, losses
 from continual_learning.agents.returns import gae, shifted
-from continual_learning.agents.rollout import Rollout, collect, disjoint
+from continual_learning.agents.rollout import Rollout, collect
+from continual_learning.agents.statistics import disjoint, in_last_row
+from continual_learning.agents.tasks import ACTIONS, BATCHES, NETWORK, PROBE, Tasks
 from continual_learning.envs.base import Task
-from continual_learning.envs.episodes import Episodes, EpisodesState, Live
+from continual_learning.envs.episodes import Episodes, Live
 from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import DiagonalGaussian
-
-# What a seed's key is used for.
-NETWORK, STREAM, EPISODES, ACTIONS, SHUFFLES, PROBE = range(6)
 
 
 class PPOState(NamedTuple):
@@ -58,10 +56,10 @@ def ppo(
     """A trainer on a stream of tasks.
 
     A row per iteration: "step" (of all environments of the seed) and "task"; the task's
-    parameters and the environment's metrics by their own names; what `collect` says of the
-    episodes and `improve` of the updates; "explained_variance"; "NAME_units_reset" and
-    "NAME_layers_skipped" since the start; with diagnostics "NAME_parameter_norm", `plasticity`
-    and, in the last row of a chunk, `ranks` (NaN in the others).
+    parameters and the environment's metrics by their own names; `statistics` of the
+    episodes; what `improve` says of the updates; "explained_variance"; what is `reported` of the
+    networks; with diagnostics `plasticity` and, in the last row of a chunk, `ranks` (NaN in the
+    others).
 
     `hyper` may hold `NUMBERS`, in place of the config's; the rest goes to both optimizers, which
     refuse what they do not know.
@@ -78,47 +76,25 @@ def ppo(
     """
     env = episodes.env
     config.check_environments(episodes.count)
-    if set(optimizers) != {"policy", "value"}:
-        raise ValueError(
-            f"optimizers must be of 'policy' and 'value', got {', '.join(optimizers)}."
-        )
     networks = {
         "policy": Network.of(policy, env.observation_size, 2 * env.action_size, "policy"),
         "value": Network.of(value, env.observation_size, 1, "value"),
     }
 
-    def make_optimizers(hyper: Hyper) -> dict[str, optax.GradientTransformationExtraArgs]:
-        rest = {name: number for name, number in hyper.items() if name not in NUMBERS}
-        return {name: optimizers[name](networks[name].units, rest) for name in networks}
-
-    def begin(key: jax.Array, number: jax.Array) -> tuple[Task, EpisodesState]:
-        """Task `number` [] of a seed, with all environments at the start of an episode."""
-        task = stream.task(jax.random.fold_in(key, STREAM), number)
-        starts = jax.random.fold_in(jax.random.fold_in(key, EPISODES), number)
-        return task, episodes.begin(starts, task)
+    make_optimizers = optimizers_of(networks, optimizers, NUMBERS)
+    tasks = Tasks(episodes, stream)
 
     def init(key: jax.Array, hyper: Hyper, data: Any) -> PPOState:
         keys = jax.random.split(jax.random.fold_in(key, NETWORK))
         params = {n: net.init(k) for (n, net), k in zip(networks.items(), keys, strict=True)}
-        start = jnp.zeros((), jnp.int32)
-
-        def blank(x: jax.ShapeDtypeStruct) -> jax.Array:
-            if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-                return jnp.broadcast_to(key, x.shape)
-            return jnp.zeros(x.shape, x.dtype)
-
-        # The first chunk begins a task, and with it the episodes: of what is here, only that no
-        # episode has ended is read.
-        unread = jax.tree.map(blank, jax.eval_shape(lambda: begin(key, start)[1]))
-        unread = unread._replace(latest=jnp.full_like(unread.latest, jnp.nan))
         return strongly_typed(
             PPOState(
                 key,
                 params,
                 {name: tx.init(params[name]) for name, tx in make_optimizers(hyper).items()},
                 Normaliser.start(env.observation_size) if config.normalise_observations else (),
-                unread,
-                start,
+                tasks.start(key),
+                jnp.zeros((), jnp.int32),
             )
         )
 
@@ -211,7 +187,7 @@ def ppo(
             state.params,
             state.optimizers,
             samples,
-            key(SHUFFLES),
+            key(BATCHES),
             epochs=config.epochs,
             minibatches=config.minibatches,
         )
@@ -223,23 +199,17 @@ def ppo(
             "task": state.iteration // config.iterations_per_task,
             "explained_variance": explained,
         }
-        for name, opt in states.items():
-            row[f"{name}_units_reset"] = opt.log.total.sum()
-            row[f"{name}_layers_skipped"] = opt.log.skipped.sum()
+        row |= reported(params, states, norms=config.diagnostics)
         if config.diagnostics:
-            row |= {f"{name}_parameter_norm": optax.tree.norm(p) for name, p in params.items()}
-            row |= plasticity(networks, params, probe)
+            row |= plasticity(networks, params, dict.fromkeys(networks, probe))
         row = disjoint(row, learning, statistics, dict(task))
         state = PPOState(state.key, params, states, normaliser, (), iteration)
         return state, live, probe, row
 
     def chunk(state: PPOState, hyper: Hyper, data: Any) -> tuple[PPOState, dict[str, jax.Array]]:
-        task, fresh = begin(state.key, state.iteration // config.iterations_per_task)
+        number = state.iteration // config.iterations_per_task
         begins = state.iteration % config.iterations_per_task == 0
-        # The returns of the episodes that ended last stay until others have ended.
-        fresh = fresh._replace(latest=state.episodes.latest)
-        kept = jax.tree.map(lambda new, old: jnp.where(begins, new, old), fresh, state.episodes)
-        live = episodes.live(kept, task, first=fresh.env)
+        task, live = tasks.enter(state.key, number, begins, state.episodes)
 
         def body(carry: Any, _: None) -> Any:
             state, live, _ = carry
@@ -252,14 +222,9 @@ def ppo(
         (state, live, probe), rows = jax.lax.scan(body, carry, length=config.iterations_per_chunk)
         if config.diagnostics:
             # A decomposition is expensive, hence once a chunk.
-            measured = ranks(networks, state.params, probe)
-            rows = disjoint(rows, {name: _last(v, rows["step"]) for name, v in measured.items()})
+            measured = ranks(networks, state.params, dict.fromkeys(networks, probe))
+            rows = in_last_row(rows, measured)
         return strongly_typed(state._replace(episodes=live.state)), rows
 
     chunks = config.tasks * config.iterations_per_task // config.iterations_per_chunk
     return Trainer(init, chunk, chunks, (), "latest_return")
-
-
-def _last(value: jax.Array, like: jax.Array) -> jax.Array:
-    """The value [] in the last of the rows [rows], NaN in the others."""
-    return jnp.full(like.shape, jnp.nan, value.dtype).at[-1].set(value)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from continual_learning.agents.network import Network
+from continual_learning.agents.network import Loss, Network, descend
 from continual_learning.agents.ppo_losses import policy_loss, value_loss
 from continual_learning.networks import DiagonalGaussian
 
 Params = dict[str, Any]
 """Something of each network: {"policy": …, "value": …}."""
-Loss = Callable[[Any, "Samples"], tuple[jax.Array, tuple[dict[str, jax.Array], Any]]]
-"""(params, samples) -> (loss, (metrics, features))."""
 
 
 class Samples(NamedTuple):
@@ -93,7 +91,7 @@ def improve(
     """Trains each network by its own loss and optimizer, in fresh order every epoch.
 
     Args:
-      losses: of each network.
+      losses: of each network, (params, samples) -> ….
       optimizers: of each network; given `features=` for reset methods that need them.
       params: of each network.
       states: of the optimizers.
@@ -114,12 +112,11 @@ def improve(
         batch = packed.at[rows].get(mode="promise_in_bounds", unique_indices=True)
         batch, metrics = Samples.unpack(batch, size), {}
         for name, tx in optimizers.items():
-            gradient = jax.value_and_grad(losses[name], has_aux=True)
-            (loss, (found, features)), grads = gradient(params[name], batch)
-            updates, states[name] = tx.update(grads, states[name], params[name], features=features)
-            params[name] = optax.apply_updates(params[name], updates)
-            metrics |= found
-            metrics |= {f"{name}_loss": loss, f"{name}_gradient_norm": optax.tree.norm(grads)}
+            params[name], states[name], found = descend(
+                losses[name], tx, params[name], states[name], batch
+            )
+            own = ("loss", "gradient_norm")
+            metrics |= {f"{name}_{key}" if key in own else key: v for key, v in found.items()}
         return (params, states), metrics
 
     def epoch(carry: Any, number: jax.Array) -> Any:

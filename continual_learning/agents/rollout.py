@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from continual_learning.agents.statistics import statistics, tally
 from continual_learning.envs.base import Task
 from continual_learning.envs.episodes import Episodes, Live
 
@@ -60,13 +61,7 @@ def collect(
       keep_reached: whether the observations reached are kept too.
 
     Returns:
-      Where the environments are now, the rollout, and its statistics, all []:
-      "episodes_ended"; "episode_return" and "episode_length", their means over these episodes, NaN
-      if there are none; "latest_return", the mean over environments of the return of the episode
-      that each ended last, NaN if none has; "running_return", the mean over environments of the
-      rewards so far of the episode that each is in after the last step (0 where it has just
-      begun); "reward", the mean of all rewards; and every metric of the environment, summed over
-      steps and environments.
+      Where the environments are now, the rollout, and its `statistics`.
     """
 
     def step(live: Live, number: jax.Array) -> tuple[Live, Any]:
@@ -81,41 +76,7 @@ def collect(
             reached.truncated,
             reached.observation if keep_reached else (),
         )
-        # Reduced at once: arrays [T, envs] of what is only summed would cost memory.
-        sums = {
-            "episodes_ended": jnp.sum(reached.ended, dtype=jnp.int32),
-            "episode_return": jnp.sum(jnp.where(reached.ended, reached.episode_return, 0)),
-            "episode_length": jnp.sum(jnp.where(reached.ended, reached.episode_length, 0)),
-        }
-        return after, (seen, sums, jax.tree.map(jnp.sum, reached.metrics))
+        return after, (seen, tally(reached))
 
-    live, (rollout, sums, metrics) = jax.lax.scan(step, live, jnp.arange(steps))
-    sums, metrics = jax.tree.map(jnp.sum, (sums, metrics))
-    ended = sums["episodes_ended"]
-    statistics = {
-        "episodes_ended": ended,
-        "episode_return": _over(sums["episode_return"], ended),
-        "episode_length": _over(sums["episode_length"], ended),
-        "latest_return": jnp.nanmean(live.state.latest),
-        "running_return": jnp.mean(live.state.total),
-        "reward": jnp.mean(rollout.reward),
-    }
-    return live, rollout, disjoint(statistics, metrics)
-
-
-def disjoint(*tables: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    """All columns of several tables, whose names must differ."""
-    columns: dict[str, jax.Array] = {}
-    for table in tables:
-        for name, values in table.items():
-            if name in columns:
-                raise ValueError(
-                    f"There is a column {name!r} already: rename that metric or task parameter of "
-                    "the environment."
-                )
-            columns[name] = values
-    return columns
-
-
-def _over(total: jax.Array, count: jax.Array) -> jax.Array:
-    return jnp.where(count == 0, jnp.nan, total / jnp.maximum(count, 1))
+    live, (rollout, tallies) = jax.lax.scan(step, live, jnp.arange(steps))
+    return live, rollout, statistics(live, tallies, rollout.reward)

@@ -109,3 +109,57 @@ class Counting(Probe):
         now = state + jnp.ones(1)
         reward = now[0] + task["bonus"]
         return now, transition(now, reward, now[0] >= task["length"], big=reward > 6)
+
+
+class CountingBits(Counting):
+    """`Counting` with two actions, which do nothing, and the count as three bits."""
+
+    observation_size = 3
+    actions = 2
+    binary = True
+
+    def observe(self, state, task):
+        return bits(state)
+
+    def step(self, key, state, action, task):
+        now, reached = super().step(key, state, action, task)
+        return now, reached._replace(observation=bits(now))
+
+
+def bits(count):
+    """A count [1] as three zeros and ones, the smallest first."""
+    return jnp.floor(count / jnp.array([1.0, 2.0, 4.0])) % 2
+
+
+class Bandit(Probe):
+    """Three arms, the last pays best, and it is over: Q = 0.1, 0.5, 1."""
+
+    actions = 3
+
+    def step(self, key, state, action, task):
+        return state, transition(state, jnp.array([0.1, 0.5, 1.0])[action], TRUE)
+
+
+class Grid(Probe):
+    """Steps right, left, down and up on 3 × 3 cells, from any; the last one pays 1 and is the end.
+
+    Seen is which cell it is. The state is (row, column).
+    """
+
+    side = 3
+    observation_size = side**2
+    actions = 4
+    binary = True
+
+    def reset(self, key, task):
+        cell = jax.random.randint(key, (), 0, self.side**2 - 1)
+        return jnp.array([cell // self.side, cell % self.side], jnp.int32)
+
+    def observe(self, state, task):
+        return jax.nn.one_hot(state[0] * self.side + state[1], self.side**2)
+
+    def step(self, key, state, action, task):
+        ways = jnp.array([[0, 1], [0, -1], [1, 0], [-1, 0]], jnp.int32)
+        now = jnp.clip(state + ways[action], 0, self.side - 1)
+        end = jnp.all(now == self.side - 1)
+        return now, transition(0, end, end)._replace(observation=self.observe(now, task))

@@ -81,7 +81,8 @@ def test_draws_are_uniform():
     np.testing.assert_allclose(count, 10_000, rtol=0.05)
 
 
-@hypothesis.given(st.integers(1, 40), st.integers(0, 2**31))
+@hypothesis.settings(max_examples=8)
+@hypothesis.given(st.sampled_from([1, 7, 8, 25]), st.integers(0, 2**31))
 def test_bits_are_exact(size, seed):
     seen = jnp.asarray(np.random.default_rng(seed).integers(0, 2, (2, 6, size)), jnp.float32)
     replay = Replay(6, size, binary=True)

@@ -95,7 +95,9 @@ def test_categorical():
     probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     np.testing.assert_allclose(policy.probs, probs, rtol=1e-6)
     np.testing.assert_allclose(policy.entropy(), scipy.stats.entropy(probs, axis=-1), rtol=1e-6)
-    np.testing.assert_allclose(policy.mean(jnp.asarray(logits)), (probs * logits).sum(-1), rtol=1e-6)
+    np.testing.assert_allclose(
+        policy.mean(jnp.asarray(logits)), (probs * logits).sum(-1), rtol=1e-6
+    )
     assert policy.mode().tolist() == [1, 0]
     many = Categorical(jnp.broadcast_to(policy.log_probs[:1], (20_000, 3)))
     sample = many.sample(jax.random.key(0))

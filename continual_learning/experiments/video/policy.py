@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from continual_learning.agents.normaliser import Normaliser
-from continual_learning.agents.ppo import ACTIONS, EPISODES, STREAM
+from continual_learning.agents.tasks import ACTIONS, EPISODES, STREAM
 from continual_learning.envs.base import Environment, Task
 from continual_learning.envs.delayed import Delayed, DelayedState
 from continual_learning.envs.episodes import Episodes, Live

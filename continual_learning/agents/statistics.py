@@ -1,0 +1,79 @@
+"""What is reported of the episodes, and tables of columns."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from continual_learning.envs.episodes import Live, Timestep
+
+Columns = dict[str, jax.Array]
+
+
+def tally(reached: Timestep) -> tuple[Columns, Columns]:
+    """What a step adds to the statistics: of episodes that ended, and the environment's metrics.
+
+    Reduced at once: arrays [T, envs] of what is only summed would cost memory.
+    """
+    sums = {
+        "episodes_ended": jnp.sum(reached.ended, dtype=jnp.int32),
+        "episode_return": jnp.sum(jnp.where(reached.ended, reached.episode_return, 0)),
+        "episode_length": jnp.sum(jnp.where(reached.ended, reached.episode_length, 0)),
+    }
+    return sums, jax.tree.map(jnp.sum, reached.metrics)
+
+
+def statistics(live: Live, tallies: tuple[Columns, Columns], reward: jax.Array) -> Columns:
+    """Statistics of some steps.
+
+    Args:
+      live: where the environments are after them.
+      tallies: of all steps, [T].
+      reward: all rewards, any shape.
+
+    Returns:
+      All []: "episodes_ended"; "episode_return" and "episode_length", their means over these
+      episodes, NaN if there are none; "latest_return", the mean over environments of the return
+      of the episode that each ended last, NaN if none has; "running_return", the mean over
+      environments of the rewards so far of the episode that each is in after the last step (0
+      where it has just begun); "reward", the mean of all rewards; and every metric of the
+      environment, summed over steps and environments.
+    """
+    sums, metrics = jax.tree.map(jnp.sum, tallies)
+    ended = sums["episodes_ended"]
+    found = {
+        "episodes_ended": ended,
+        "episode_return": _over(sums["episode_return"], ended),
+        "episode_length": _over(sums["episode_length"], ended),
+        "latest_return": jnp.nanmean(live.state.latest),
+        "running_return": jnp.mean(live.state.total),
+        "reward": jnp.mean(reward),
+    }
+    return disjoint(found, metrics)
+
+
+def disjoint(*tables: Columns) -> Columns:
+    """All columns of several tables, whose names must differ."""
+    columns: Columns = {}
+    for table in tables:
+        for name, values in table.items():
+            if name in columns:
+                raise ValueError(
+                    f"There is a column {name!r} already: rename that metric or task parameter of "
+                    "the environment."
+                )
+            columns[name] = values
+    return columns
+
+
+def in_last_row(rows: Columns, values: Columns) -> Columns:
+    """The rows with further columns: the values [] in the last row, NaN in the others."""
+
+    def last(value: jax.Array) -> jax.Array:
+        return jnp.full(rows["step"].shape, jnp.nan, value.dtype).at[-1].set(value)
+
+    return disjoint(rows, {name: last(value) for name, value in values.items()})
+
+
+def _over(total: jax.Array, count: jax.Array) -> jax.Array:
+    return jnp.where(count == 0, jnp.nan, total / jnp.maximum(count, 1))

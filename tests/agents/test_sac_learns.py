@@ -1,0 +1,155 @@
+"""SAC on environments whose values and best actions are known: a program for each kind of action."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from continual_learning.agents.sac import sac
+from continual_learning.agents.sac_config import SACConfig
+from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.streams import TaskStream
+from continual_learning.networks import MLP, Categorical, TanhGaussian
+from continual_learning.optim import NoReset, attach_reset_method
+from tests.agents import probes
+
+DISCOUNT = 0.8
+
+
+def optimizer(units, hyper):
+    tx = optax.adam(hyper.get("learning_rate", 3e-3))
+    return attach_reset_method(tx=tx, reset_method=NoReset(), units=units, histogram=False)
+
+
+def train(env, policy, critic, lanes, length=5, **options):
+    """The final parameters and rows of each lane: {name: hyper-parameters}."""
+    config = {
+        "tasks": 1,
+        "steps_per_task": 600,
+        "steps_per_row": 60,
+        "rows_per_chunk": 10,
+        "capacity": 4000,
+        "batch": 64,
+        "replay_ratio": 2,
+        "learning_starts": 64,
+        "discount": DISCOUNT,
+        "tau": 0.05,
+        "alpha_learning_rate": 3e-3,
+        "log_alpha_bounds": (-12.0, 2.0),
+        "diagnostics": False,
+    }
+    config |= options
+    optimizers = {"policy": optimizer, "critic": optimizer}
+
+    def lane(key, number, hyper):
+        chosen = env(number) if callable(env) else env
+        program = sac(
+            policy,
+            critic,
+            Episodes(chosen, 8, length, "fresh"),
+            TaskStream(chosen, {}),
+            optimizers,
+            SACConfig(**config),
+        )
+        state, rows = program.chunk(program.init(key, hyper, ()), hyper, ())
+        return state.learner.params, rows
+
+    names = {key for hyper in lanes.values() for key in hyper if key != "probe"}
+    hyper = {name: jnp.array([float(of[name]) for of in lanes.values()]) for name in names}
+    numbers = jnp.array([of.get("probe", 0) for of in lanes.values()])
+    keys = jax.random.split(jax.random.key(0), len(lanes))
+    out = jax.jit(jax.vmap(lane))(keys, numbers, hyper)
+    return {name: jax.tree.map(lambda x, i=i: x[i], out) for i, name in enumerate(lanes)}
+
+
+PROBES = (probes.WantedAction(), probes.SeenAction(), probes.LateReward(), probes.Forever())
+POLICY, CRITIC = MLP((32, 32), 2, "relu", "he_uniform"), MLP((32, 32), 1, "relu", "he_uniform")
+
+
+@pytest.fixture(scope="module")
+def continuous():
+    """With the temperature tuned to the usual −1 for one probe, and almost 0 for all."""
+    tuned = {"probe": 0, "initial_alpha": 0.2, "alpha_learning_rate": 3e-3}
+    lanes = {"tuned": tuned} | {
+        type(probe).__name__: {"probe": i, "initial_alpha": 1e-4, "alpha_learning_rate": 0}
+        for i, probe in enumerate(PROBES)
+    }
+    return train(lambda number: probes.Among(PROBES, number), POLICY, CRITIC, lanes)
+
+
+def mode(params, x):
+    outputs = POLICY.apply(params["policy"], jnp.array(x)[:, None])
+    return TanhGaussian.from_outputs(outputs).mode()[:, 0]
+
+
+def q(params, x, actions):
+    """The mean over both critics and the actions, for each of the observations."""
+    pairs = jnp.array(list(itertools.product(x, actions)))
+    said = jax.vmap(CRITIC.apply, (0, None))(params["critic"], pairs)
+    return np.asarray(said)[..., 0].reshape(2, len(x), -1).mean((0, 2))
+
+
+def test_the_best_action(continuous):
+    for lane in ("WantedAction", "tuned"):
+        np.testing.assert_allclose(mode(continuous[lane][0], [0.0]), [0.5], atol=0.1)
+    np.testing.assert_allclose(mode(continuous["SeenAction"][0], [-1.0, 1.0]), [-1, 1], atol=0.1)
+    assert continuous["WantedAction"][1]["reward"][-1] > -0.03
+    assert continuous["WantedAction"][1]["reward"][0] < -0.2
+
+
+def test_the_end_is_the_end(continuous):
+    found = q(continuous["LateReward"][0], [0.0, 1.0], [-0.5, 0.0, 0.5])
+    np.testing.assert_allclose(found, [DISCOUNT, 1], atol=0.05)
+
+
+def test_a_time_limit_is_not_the_end(continuous):
+    """Reward 1 for ever, cut after 5 steps: worth 5. Were the cut an end, it would be below 3.4."""
+    found = q(continuous["Forever"][0], [0.0], [-0.5, 0.0, 0.5])
+    np.testing.assert_allclose(found, [1 / (1 - DISCOUNT)], rtol=0.05)
+
+
+def test_the_temperature_moves_the_entropy_to_its_target(continuous):
+    rows = continuous["tuned"][1]
+    assert rows["entropy"][0] > -0.5
+    np.testing.assert_allclose(rows["entropy"][-1], -1, atol=0.25)
+    assert (continuous["WantedAction"][1]["alpha"] == pytest.approx(1e-4)).all()
+    assert continuous["WantedAction"][1]["entropy"][-1] < -1.5
+
+
+LOGITS = MLP((32,), 3, "relu", "he_uniform")
+
+
+@pytest.fixture(scope="module")
+def bandit():
+    return train(probes.Bandit(), LOGITS, LOGITS, {"0.5": {}}, steps_per_row=60)["0.5"]
+
+
+def test_bandit(bandit):
+    """Values are the rewards; the policy is softmax(Q/α) with half of the largest entropy."""
+    params, rows = bandit
+    values = jax.vmap(LOGITS.apply, (0, None))(params["critic"], jnp.zeros((1, 1)))[:, 0]
+    np.testing.assert_allclose(values, [[0.1, 0.5, 1]] * 2, atol=0.06)
+    np.testing.assert_allclose(rows["entropy"][-1], 0.5 * math.log(3), atol=0.06)
+    policy = Categorical.from_outputs(LOGITS.apply(params["policy"], jnp.zeros((1, 1))))
+    best = jax.nn.softmax(jnp.array([0.1, 0.5, 1.0]) / rows["alpha"][-1])
+    np.testing.assert_allclose(policy.probs[0], best, atol=0.08)
+
+
+def test_grid():
+    """From every cell by a shortest way."""
+    network = MLP((32,), 4, "relu", "he_uniform")
+    hyper = {"initial_alpha": 0.02, "alpha_learning_rate": 0}
+    params, rows = train(probes.Grid(), network, network, {"0": hyper}, length=10)["0"]
+    grid, cells = probes.Grid(), [(r, c) for r in range(3) for c in range(3)][:-1]
+    seen = jnp.stack([grid.observe(jnp.array(cell), {}) for cell in cells])
+    action = Categorical.from_outputs(network.apply(params["policy"], seen)).mode()
+    values = jax.vmap(network.apply, (0, None))(params["critic"], seen).mean(0)
+    for cell, a, value in zip(cells, action, values, strict=True):
+        after, _ = grid.step(None, jnp.array(cell), a, {})
+        assert sum(after.tolist()) == sum(cell) + 1  # right or down
+        assert value[a] == pytest.approx(DISCOUNT ** (4 - sum(cell) - 1), abs=0.15)
+    assert rows["episode_length"][-1] < 3 < rows["episode_length"][0]
