@@ -1,10 +1,11 @@
 """Task streams: what is learned, and how it changes."""
 
-from continual_learning.envs.base import Environment, Transition
+from continual_learning.envs.base import DiscreteEnvironment, Environment, Transition
 from continual_learning.envs.datasets import Dataset, load_dataset
 from continual_learning.envs.delayed import Delayed
 from continual_learning.envs.episodes import Episodes, EpisodesState, Live, Timestep
 from continual_learning.envs.errors import DatasetError
+from continual_learning.envs.minatar import MinAtar
 from continual_learning.envs.streams import (
     Integers,
     LogUniform,
@@ -20,12 +21,14 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "Delayed",
+    "DiscreteEnvironment",
     "Environment",
     "Episodes",
     "EpisodesState",
     "Integers",
     "Live",
     "LogUniform",
+    "MinAtar",
     "SupervisedStream",
     "Task",
     "TaskStream",

@@ -73,7 +73,34 @@ class Environment(Protocol):
         Args:
           key: for what is random in a step.
           state: of one environment.
-          action: float32 [action_size].
+          action: float32 [action_size]; int32 [] in a `DiscreteEnvironment`.
           task: every name in `parameters`.
         """
+        ...
+
+
+class DiscreteEnvironment(Environment, Protocol):
+    """An environment with a few actions to choose from: `step` takes the number of one, int32 [].
+
+    Its `action_size` is 1, and its observations are a board, flat.
+
+    Attributes:
+      actions: how many there are.
+      observation_shape: (height, width, channels), for networks that look at a board.
+      binary: observations are zeros and ones, so that they can be kept as bits.
+    """
+
+    @property
+    def actions(self) -> int:
+        """How many actions there are."""
+        ...
+
+    @property
+    def observation_shape(self) -> tuple[int, int, int]:
+        """(height, width, channels)."""
+        ...
+
+    @property
+    def binary(self) -> bool:
+        """Whether observations are zeros and ones."""
         ...

@@ -129,7 +129,7 @@ class Episodes:
 
         Args:
           live: where they are.
-          action: float32 [envs, action_size].
+          action: float32 [envs, action_size]; int32 [envs] in a `DiscreteEnvironment`.
           task: the same for all.
         """
         state = live.state

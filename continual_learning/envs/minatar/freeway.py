@@ -1,0 +1,121 @@
+"""Freeway: cross eight lanes of traffic.
+
+The chicken starts on the bottom row and can move up or down every third step. Each of the rows
+1 … 8 has a car that drives to one side and comes back on the other; the slowest moves every sixth
+step, the fastest every second one. Reaching the top is worth 1, brings the chicken back to the
+bottom, and gives the cars new speeds. One that is run over is back at the bottom as well. It is
+over after 2,501 steps. Difficulty does not ramp.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from continual_learning.envs.minatar.board import (
+    DOWN,
+    NOTHING,
+    SIZE,
+    UP,
+    at,
+    below,
+    number,
+    towards,
+)
+
+CHANNELS = ("chicken", "car", "speed1", "speed2", "speed3", "speed4", "speed5")
+MINIMAL = (NOTHING, UP, DOWN)
+
+CARS = 8
+SLOWEST = 5
+COLUMN, BOTTOM = 4, SIZE - 1
+REST = 3
+TIME_LIMIT = 2500
+
+
+class State(NamedTuple):
+    """Where everything is; timers count down.
+
+    Attributes:
+      y: int32, the chicken's row.
+      rest: int32, steps until it can move.
+      time: int32, steps that are left.
+      column: int32 [8], of the cars on the rows 1 … 8.
+      timer: int32 [8], steps until a car moves.
+      speed: int32 [8], steps that it waits between two moves, below 0 if it drives left.
+    """
+
+    y: jax.Array
+    rest: jax.Array
+    time: jax.Array
+    column: jax.Array
+    timer: jax.Array
+    speed: jax.Array
+
+
+class Draws(NamedTuple):
+    """New speeds, at the start and when the chicken has crossed.
+
+    Attributes:
+      speed: int32 [8], each in -5 … -1 or 1 … 5.
+    """
+
+    speed: jax.Array
+
+
+def draw(uniform: jax.Array) -> Draws:
+    """All ten speeds are equally likely."""
+    drawn = below(uniform[:CARS], 2 * SLOWEST)
+    return Draws(jnp.where(drawn < SLOWEST, drawn - SLOWEST, drawn - SLOWEST + 1))
+
+
+def start(draws: Draws) -> State:
+    """All cars on the left."""
+    return State(
+        y=number(BOTTOM),
+        rest=number(REST),
+        time=number(TIME_LIMIT),
+        column=jnp.zeros(CARS, jnp.int32),
+        timer=jnp.abs(draws.speed),
+        speed=draws.speed,
+    )
+
+
+def step(
+    draws: Draws, state: State, action: jax.Array, ramping: bool
+) -> tuple[State, jax.Array, jax.Array]:
+    """(next state, reward, whether it is over)."""
+    walks = ((action == UP) | (action == DOWN)) & (state.rest == 0)
+    y = jnp.clip(state.y + walks * towards(action, UP, DOWN), 0, BOTTOM)
+    crossed = y == 0
+    y = jnp.where(crossed, BOTTOM, y)
+    speed = jnp.where(crossed, draws.speed, state.speed)
+    timer = jnp.where(crossed, jnp.abs(draws.speed), state.timer)
+
+    drives = timer == 0
+    column = (state.column + drives * jnp.sign(speed)) % SIZE
+    # A car runs over what is in its way before or after it moves.
+    in_the_way = (state.column == COLUMN) | (column == COLUMN)
+    run_over = jnp.any(in_the_way & (jnp.arange(1, CARS + 1) == y))
+    after = State(
+        y=jnp.where(run_over, BOTTOM, y),
+        rest=jnp.maximum(jnp.where(walks, REST, state.rest) - 1, 0),
+        time=state.time - 1,
+        column=column,
+        timer=jnp.where(drives, jnp.abs(speed), timer - 1),
+        speed=speed,
+    )
+    return after, crossed.astype(jnp.int32), after.time < 0
+
+
+def observe(state: State) -> jax.Array:
+    """Bool [10, 10, 7]."""
+    line = jnp.arange(SIZE)
+    cars = line[None, :] == state.column[:, None]
+    behind = line[None, :] == ((state.column - jnp.sign(state.speed)) % SIZE)[:, None]
+    pace = jnp.abs(state.speed)[:, None, None] == jnp.arange(1, SLOWEST + 1)[None, None, :]
+    lanes = jnp.concatenate([cars[..., None], behind[..., None] & pace], axis=-1)
+    traffic = jnp.pad(lanes, ((1, 1), (0, 0), (0, 0)))
+    return jnp.concatenate([at(state.y, COLUMN)[..., None], traffic], axis=-1)
