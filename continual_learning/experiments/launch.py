@@ -113,7 +113,6 @@ def _go(
     finished = True
     try:
         with _stop_signals() as stopped, display(quiet, len(methods)) as shown:
-
             total = build.chunks(experiment)
 
             def ended(method: str) -> bool:
