@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from continual_learning.experiments import extras
+from continual_learning.experiments import extras, spec
+from continual_learning.experiments.base import trusted
+from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.parts import HYPER, Parts, in_order, read_part
@@ -16,6 +18,9 @@ extras.require("studies", "pyarrow", "pandas")
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+STUDIES = "studies"
+"""In the `attrs` of a table: what `load` knows of its studies."""
 
 
 def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
@@ -30,7 +35,10 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     Returns:
       Columns `method`, `seed`, `step`, `task`, hyper-parameters (`hyper_…`), metrics; sorted by
       method, hyper-parameters, seed, step, task. A column that a method lacks is NaN in its rows.
-      With several folders, the first column `study` is the folder as given.
+      With several folders, the first column `study` is the folder as given. `attrs["studies"]`
+      has of each folder the `experiment` and the `last_step` of a run that is finished (None where
+      the experiment is not known); pandas keeps it when rows are chosen, not when tables are put
+      together.
     """
     import pyarrow as pa
 
@@ -62,7 +70,9 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     columns = [name for name in table.column_names if name != "study"]
     frame = table.select([*first, *in_order(columns)]).to_pandas()
     hyper = [name for name in columns if name.startswith(HYPER)]
-    return frame.sort_values([*first, *hyper, "seed", "step", "task"], ignore_index=True)
+    frame = frame.sort_values([*first, *hyper, "seed", "step", "task"], ignore_index=True)
+    frame.attrs[STUDIES] = {path: _facts(Path(path)) for path in tables}
+    return frame
 
 
 def _study(folder: Path) -> pa.Table:
@@ -80,6 +90,18 @@ def _study(folder: Path) -> pa.Table:
             f"{folder} has no metrics yet: the first part comes when the first chunk is done."
         )
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """What a study runs, and where its runs end."""
+    study, _ = manifest.read(folder)
+    experiment = study.get("experiment")
+    try:
+        with trusted():  # it has run, or is running
+            known = spec.from_dict(experiment) if isinstance(experiment, dict) else None
+    except (StudyError, TypeError):  # of another version
+        known = None
+    return {"experiment": experiment, "last_step": None if known is None else known.steps}
 
 
 def _files(parts: Parts) -> list[Path]:

@@ -1,8 +1,10 @@
-"""Diagnostics of plasticity: inactive units, ranks of features, norms.
+"""Diagnostics of plasticity: inactive units, ranks of features, norms, collapse of a return.
 
-Pure functions of arrays: all can be jitted and vmapped.
+Pure functions of arrays. All can be jitted and vmapped but those of collapse, which are NumPy's:
+they look at what was measured.
 """
 
+from continual_learning.diagnostics.collapse import Collapse, collapsed, collapses, collapsing
 from continual_learning.diagnostics.norms import norm_metrics
 from continual_learning.diagnostics.plasticity import (
     combined,
@@ -25,6 +27,10 @@ from continual_learning.diagnostics.ranks import (
 )
 
 __all__ = [
+    "Collapse",
+    "collapsed",
+    "collapses",
+    "collapsing",
     "combined",
     "dormant_ratio",
     "dormant_score",

@@ -112,6 +112,16 @@ class ExperimentSpec:
         scales = {name: self._checked_scale(name, scales[name]) for name in scales}
         object.__setattr__(self, "scales", scales)
 
+    @property
+    def steps_per_task(self) -> int:
+        """Steps of a seed per task, as its rows count them."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> int:
+        """Steps of a seed in all tasks: the last one of a finished run."""
+        return self.tasks * self.steps_per_task
+
     def _check(self) -> None:
         """Raises where fields do not go together."""
 

@@ -1,0 +1,267 @@
+"""From the table of studies to arrays: one metric of one method, seed by seed, over training."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from continual_learning.analysis import style
+from continual_learning.analysis.loading import STUDIES
+from continual_learning.diagnostics.binning import bin_ends, bin_means
+from continual_learning.experiments.storage.parts import HYPER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DEFAULT_METRIC = ("episode_return", "test_accuracy", "train_accuracy", "online_accuracy")
+"""What says how well a method does; of those that are there, the first."""
+
+
+class CurvesError(ValueError):
+    """Metrics cannot be compared as they are: the message says what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curves:
+    """One metric of one method over training.
+
+    Attributes:
+      method: its name; if lanes have different hyper-parameters, with them: "cpr (max_reset=0.01)".
+      metric: the column.
+      seeds: int64 [seeds].
+      steps: int64 [points], ascending, the same for all seeds: the end of each bin, or the step of
+        each row.
+      tasks: int64 [points], the task of the last row of the bin.
+      values: float64 [seeds, points]; NaN where nothing was measured, or not yet.
+      expected: the last step of a finished run, if known.
+    """
+
+    method: str
+    metric: str
+    seeds: np.ndarray
+    steps: np.ndarray
+    tasks: np.ndarray
+    values: np.ndarray
+    expected: int | None = None
+
+    def __post_init__(self):
+        shape = (len(self.seeds), len(self.steps))
+        if self.values.shape != shape or self.tasks.shape != self.steps.shape:
+            raise CurvesError(
+                f"values must be [seeds, points] {list(shape)} and tasks [points], got "
+                f"{list(self.values.shape)} and {list(self.tasks.shape)}."
+            )
+        if (np.diff(self.steps) <= 0).any():
+            raise CurvesError("steps must be ascending, each once.")
+
+    def whole(self) -> Curves:
+        """These curves if every seed has every point and the run is finished; else raises."""
+        reached = int(self.steps[-1]) if len(self.steps) else 0
+        if not self.values.size:
+            raise self._missing("nothing was measured yet")
+        missing = np.isnan(self.values)
+        if missing.any():
+            first = {
+                int(self.seeds[i]): int(self.steps[missing[i].argmax()])
+                for i in np.flatnonzero(missing.any(axis=1))
+            }
+            shown = ", ".join(f"{seed} (from step {step:,})" for seed, step in [*first.items()][:5])
+            more = f" and {len(first) - 5} more" if len(first) > 5 else ""
+            raise self._missing(
+                f"{int(missing.sum())} of {missing.size} values are missing, of seed {shown}{more}"
+            )
+        if self.expected is not None and reached < self.expected:
+            raise self._missing(f"it has reached step {reached:,} of {self.expected:,}")
+        return self
+
+    def common(self) -> Curves:
+        """Cut to the points that every seed has; where a finished run would end is left open."""
+        kept = ~np.isnan(self.values).any(axis=0)
+        return dataclasses.replace(
+            self,
+            steps=self.steps[kept],
+            tasks=self.tasks[kept],
+            values=self.values[:, kept],
+            expected=None,
+        )
+
+    def _missing(self, what: str) -> CurvesError:
+        return CurvesError(
+            f"{self.metric} of {self.method} is not whole: {what}. Finish the study (`continual "
+            "resume DIR`), bin the steps if a row may lack a value, leave out the seeds that are "
+            "behind, or compare the points that all seeds have (`common()`)."
+        )
+
+
+def main_metric(frame: pd.DataFrame) -> str:
+    """The column that says how well a method does: the first of `DEFAULT_METRIC` with values."""
+    for name in DEFAULT_METRIC:
+        if name in frame and not np.isnan(_column(frame, name)).all():
+            return name
+    raise CurvesError(
+        f"None of {', '.join(DEFAULT_METRIC)} was measured. "
+        f"Name one of: {', '.join(_metrics(frame))}."
+    )
+
+
+def curves(
+    frame: pd.DataFrame, metric: str, *, bin: int | None = None, expected: int | None = None
+) -> dict[str, Curves]:
+    """A metric of every method, as arrays.
+
+    Bin k has the rows with k·bin < step ≤ (k + 1)·bin, and their mean is over the values that are
+    not NaN. A bin that a seed has not come to the end of is missing (NaN), except the last one of a
+    finished run, which ends with the run. Studies may bring different seeds of a method; the same
+    seed twice, or seeds of different settings, are refused.
+
+    Args:
+      frame: from `load`.
+      metric: the column. Infinite values are refused.
+      bin: its width in steps; None: the rows as they are.
+      expected: the last step of a finished run; None: as the studies say, if `load` found it.
+
+    Returns:
+      {method: curves} in the order of `style.colours`; lanes with other hyper-parameters apart.
+    """
+    values = _column(frame, metric)
+    found: dict[str, Curves] = {}
+    for method in style.colours(frame["method"].unique()):
+        rows = np.flatnonzero(frame["method"] == method)
+        for label, lane in _lanes(frame.iloc[rows], method):
+            where = rows[lane]
+            end = _check_studies(frame, method, label, where) if expected is None else expected
+            found[label] = _curves(frame.iloc[where], label, metric, values[where], bin, end)
+    return found
+
+
+def _curves(
+    rows: pd.DataFrame,
+    label: str,
+    metric: str,
+    values: np.ndarray,
+    width: int | None,
+    expected: int | None,
+) -> Curves:
+    seed, step, task = (rows[name].to_numpy(np.int64) for name in ("seed", "step", "task"))
+    if step.min() < 0:
+        raise CurvesError(f"{label} has a step below 0: {step.min()}.")
+    if expected is not None and step.max() > expected:
+        raise CurvesError(
+            f"{label} has rows up to step {step.max():,}, but a finished run ends at {expected:,}."
+        )
+    infinite = np.isinf(values)
+    if infinite.any():
+        at = int(infinite.argmax())
+        raise CurvesError(
+            f"{metric} of {label} is {values[at]} at step {step[at]:,} of seed {seed[at]}: the run "
+            "diverged. To treat that as not measured, replace it in the table by NaN: "
+            f"frame[{metric!r}] = frame[{metric!r}].replace([np.inf, -np.inf], np.nan)."
+        )
+    seeds, lane = np.unique(seed, return_inverse=True)
+    steps, point = np.unique(step, return_inverse=True)
+    cells = lane * len(steps) + point
+    if len(np.unique(cells)) < len(cells):
+        twice = int(np.flatnonzero(np.bincount(cells) > 1)[0])
+        raise CurvesError(
+            f"{label} has more than one row of seed {seeds[twice // len(steps)]} at step "
+            f"{steps[twice % len(steps)]:,}: load each study once, and leave one of the rows."
+        )
+    tasks = np.zeros(len(steps), np.int64)
+    tasks[point] = task
+    if (tasks[point] != task).any():
+        at = int((tasks[point] != task).argmax())
+        raise CurvesError(
+            f"The seeds of {label} disagree about the task of step {step[at]:,}: "
+            f"{tasks[point[at]]} and {task[at]}. They are not of the same experiment."
+        )
+    grid = np.full((len(seeds), len(steps)), np.nan)
+    grid[lane, point] = values
+    if width is None:
+        return Curves(label, metric, seeds, steps, tasks, grid, expected)
+    if width < 1:
+        raise CurvesError(f"bin must be at least 1 step, got {width}.")
+    ends = bin_ends(steps, width, expected)
+    where, means = bin_means(ends, grid)
+    reached = np.full(len(seeds), -1)
+    np.maximum.at(reached, lane, step)
+    means[where > reached[:, None]] = np.nan
+    begun = where <= reached.max()
+    last = np.searchsorted(ends, where, side="right") - 1
+    return Curves(label, metric, seeds, where[begun], tasks[last][begun], means[:, begun], expected)
+
+
+def _lanes(rows: pd.DataFrame, method: str) -> Iterable[tuple[str, np.ndarray]]:
+    """(label, indices of its rows) of each combination of hyper-parameters that differ."""
+    counts: Any = rows.filter(regex=f"^{HYPER}").nunique(dropna=False)
+    names = [name for name, count in counts.items() if count > 1]
+    if not names:
+        return [(method, np.arange(len(rows)))]
+    groups = rows.groupby(names, sort=True, dropna=False).indices
+    return [(_label(method, names, key), groups[key]) for key in groups]
+
+
+def _label(method: str, names: list[Any], key: Any) -> str:
+    values = key if isinstance(key, tuple) else (key,)
+    given = [
+        f"{name.removeprefix(HYPER)}={value!s}"
+        for name, value in zip(names, values, strict=True)
+        if value == value
+    ]
+    return f"{method} ({', '.join(given)})" if given else method
+
+
+def _check_studies(frame: pd.DataFrame, method: str, label: str, where: np.ndarray) -> int | None:
+    """The last step of a finished run; raises if studies bring runs that are not of one kind."""
+    facts = frame.attrs.get(STUDIES, {})
+    if "study" not in frame:
+        [fact] = facts.values() if len(facts) == 1 else [{}]
+        return fact.get("last_step")
+    rows = frame.iloc[where]
+    seeds = {study: set(group) for study, group in rows.groupby("study", sort=True)["seed"]}
+    (first, *others) = seeds
+    for other in others:
+        both = sorted(seeds[first] & seeds[other])
+        settings = [_settings(facts.get(study, {}), method) for study in (first, other)]
+        if both or settings[0] != settings[1]:
+            shared = f"seeds {both} of" if both else "different settings of"
+            raise CurvesError(
+                f"{first} and {other} both have {label}, with {shared} it. Load one of them, or "
+                "name them apart first: frame.loc[frame.study == …, 'method'] = 'another name'."
+            )
+    return facts.get(first, {}).get("last_step")
+
+
+def _settings(fact: dict[str, Any], method: str) -> Any:
+    """All that makes a run of a method, without which and how many runs there are."""
+    experiment = fact.get("experiment")
+    if not isinstance(experiment, dict):
+        return experiment
+    apart = ("title", "seeds", "scales", "methods", "data_folder")
+    return [
+        {name: value for name, value in experiment.items() if name not in apart},
+        experiment.get("methods", {}).get(method),
+    ]
+
+
+def _column(frame: pd.DataFrame, metric: str) -> np.ndarray:
+    """The values of a metric, float64; raises if it is not there or not of numbers."""
+    absent = [name for name in ("method", "seed", "step", "task") if name not in frame]
+    if absent:
+        raise CurvesError(f"The table lacks the columns {absent}: use one from `load`.")
+    known = _metrics(frame)
+    if metric not in known:
+        close = difflib.get_close_matches(str(metric), known, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise CurvesError(f"Unknown metric {metric!r}.{hint} Valid: {', '.join(known)}.")
+    return frame[metric].to_numpy(np.float64, na_value=np.nan)
+
+
+def _metrics(frame: pd.DataFrame) -> list[str]:
+    """Columns of numbers that were measured."""
+    index = ("study", "method", "seed", "step", "task")
+    numbers = frame.select_dtypes(["number", "bool"]).columns
+    return [n for n in numbers if n not in index and not n.startswith(HYPER)]
