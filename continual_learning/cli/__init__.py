@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import continual_learning
-from continual_learning.cli import studies
+from continual_learning.cli import report, studies
 from continual_learning.experiments.errors import StudyError, unknown
 
 FAILED = 2
@@ -84,6 +84,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
         return each
 
     studies.add(command, words)
+    report.add(command)
     args, rest = parser.parse_known_args(words)
     if rest:
         _unrecognised(args.parser, rest)

@@ -195,7 +195,7 @@ function drawChart(canvas, scene) {
   const Y = (value) =>
     bottom - (((scene.log ? Math.log(value) : value) - low) / (high - low)) * box.height;
 
-  const marks = (scene.log ? decades : ticks)(...found, clamp(Math.round(box.height / 48), 2, 7));
+  const marks = (scene.log ? decades : ticks)(...found, clamp(Math.round(box.height / 40), 3, 8));
   context.strokeStyle = ink.grid;
   context.lineWidth = 1;
   context.textAlign = 'right';
@@ -220,29 +220,7 @@ function drawChart(canvas, scene) {
   context.beginPath();
   context.rect(box.left, box.top, box.width, box.height);
   context.clip();
-  for (const line of scene.lines) {
-    const part = within(line.steps, scene.x0, scene.x1);
-    const dim = scene.hot !== null && scene.hot !== line.method ? 0.15 : 1;
-    const seeds = line.seeds.filter(([index]) => scene.seeds[index]);
-    context.strokeStyle = context.fillStyle = line.colour;
-    context.globalAlpha = 0.16 * dim;
-    band(context, line.steps, line.centre[1], line.centre[2], X, Y, part);
-    context.globalAlpha = clamp(3 / seeds.length, 0.12, 0.5) * dim;
-    context.lineWidth = small ? 0.6 : 0.8;
-    for (const [, values] of seeds) {
-      context.beginPath();
-      trace(context, line.steps, values, X, Y, part, line.each);
-      context.stroke();
-    }
-  }
-  for (const line of scene.lines) {
-    context.globalAlpha = scene.hot !== null && scene.hot !== line.method ? 0.15 : 1;
-    context.strokeStyle = line.colour;
-    context.lineWidth = small ? 1.6 : 2.2;
-    context.beginPath();
-    trace(context, line.steps, line.centre[0], X, Y, within(line.steps, scene.x0, scene.x1));
-    context.stroke();
-  }
+  drawLines(context, scene, X, Y);
   context.globalAlpha = 1;
   if (scene.brush) {
     const [from, to] = scene.brush.map(X);
@@ -260,6 +238,45 @@ function drawChart(canvas, scene) {
     context.stroke();
   }
   context.restore();
+}
+
+/** Bands, then the seeds, then the IQMs on top of all. */
+function drawLines(context, scene, X, Y) {
+  const lines = scene.lines.map((line) => ({
+    ...line,
+    part: within(line.steps, scene.x0, scene.x1),
+    seeds: line.seeds.filter(([index]) => scene.seeds[index]),
+    strength: scene.hot === null || scene.hot === line.method ? 1 : 0.15,
+  }));
+  const paint = (line, alpha, width) => {
+    context.strokeStyle = context.fillStyle = line.colour;
+    context.globalAlpha = alpha * line.strength;
+    context.lineWidth = width;
+  };
+  for (const line of lines) {
+    paint(line, 0.16, 1);
+    band(context, line.steps, line.centre[1], line.centre[2], X, Y, line.part);
+  }
+  // Seed by seed rather than method by method, so that no method covers the others.
+  const most = Math.max(0, ...lines.map((line) => line.seeds.length));
+  for (let i = 0; i < most; i++) {
+    for (const line of lines) {
+      if (i >= line.seeds.length) continue;
+      paint(line, clamp(2.5 / line.seeds.length, 0.1, 0.5), scene.small ? 0.5 : 0.8);
+      context.beginPath();
+      trace(context, line.steps, line.seeds[i][1], X, Y, line.part, line.each);
+      context.stroke();
+    }
+  }
+  for (const line of lines) {
+    for (const halo of [true, false]) {
+      paint(line, halo ? 0.7 : 1, (scene.small ? 1.6 : 2.2) + (halo ? 2 : 0));
+      if (halo) context.strokeStyle = scene.ink.surface;
+      context.beginPath();
+      trace(context, line.steps, line.centre[0], X, Y, line.part);
+      context.stroke();
+    }
+  }
 }
 
 /** Where tasks change, as far as there is room; in a large chart with their numbers, from 1. */
@@ -291,7 +308,7 @@ function drawTasks(context, scene, box, X) {
 }
 
 /**
- * Draws what a task is: a row for each seed that is shown, darker the larger the value; with few
+ * Draws what a task is: a row for each seed that is drawn, stronger the larger the value; with few
  * rows the values are written.
  */
 function drawStrip(canvas, strip, scene) {
@@ -329,6 +346,6 @@ function drawStrip(canvas, strip, scene) {
   context.restore();
   context.fillStyle = scene.ink.muted;
   context.textAlign = 'right';
-  const label = rows.length === 1 && !strip.same ? `seed ${scene.names[rows[0]]}` : strip.same ? '' : 'seeds';
-  context.fillText(label, box.left - 6, height / 2);
+  const label = rows.length === 1 ? `seed ${scene.names[rows[0]]}` : 'seeds';
+  if (!strip.same) context.fillText(label, box.left - 6, height / 2);
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from continual_learning.analysis.loading import load
@@ -142,7 +143,12 @@ def _section(folders: list[Folder]) -> Section:
         if not frame.empty:
             frames.append(frame.assign(method=frame.method.replace(names)))
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    frame.attrs = {}
+    frame = _finite(frame, notices)
     tasks, steps = _budget(first)
+    if steps is not None and not frame.empty and frame.step.max() > (tasks or 0) * steps:
+        notices.append("Some rows are of later steps than the experiment has; where runs end is not known.")
+        steps = None
     name = _text(first.get("name"), "study")
     return Section(
         name=name,
@@ -155,6 +161,19 @@ def _section(folders: list[Folder]) -> Section:
         steps_per_task=steps,
         notices=notices,
     )
+
+
+def _finite(frame: pd.DataFrame, notices: list[str]) -> pd.DataFrame:
+    """The table with NaN for values that are infinite, which is told."""
+    changed = {}
+    for name in numeric(frame):
+        infinite = np.isinf(frame[name].to_numpy(np.float64, na_value=np.nan))
+        if infinite.any():
+            notices.append(
+                f"{int(infinite.sum()):,} values of {name} are infinite; they are shown as missing."
+            )
+            changed[name] = frame[name].where(~infinite)
+    return frame.assign(**changed)
 
 
 def _labels(folders: list[Folder]) -> list[dict[str, str]]:
@@ -173,7 +192,7 @@ def _labels(folders: list[Folder]) -> list[dict[str, str]]:
         specs = [_methods(folder.experiment).get(method) for folder in having]
         if len(set(seeds)) < len(seeds) or any(each != specs[0] for each in specs):
             apart.add(method)
-    return [{m: f"{m} @ {f.path}" for m in f.methods if m in apart} for f in folders]
+    return [{m: f"{m} in {f.path}" for m in f.methods if m in apart} for f in folders]
 
 
 def _methods(experiment: Mapping[str, Any]) -> Mapping[str, Any]:
