@@ -64,7 +64,9 @@ def _report(args: argparse.Namespace) -> int:
     from continual_learning.analysis import report
 
     out = args.out or Path("report.html")
-    report.write(args.folders, out, " ".join(["continual report", *words, "-o", shlex.quote(str(out))]))
+    report.write(
+        args.folders, out, " ".join(["continual report", *words, "-o", shlex.quote(str(out))])
+    )
     print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)")
     return 0
 

@@ -15,11 +15,20 @@ import threading
 from pathlib import Path
 from typing import Any
 
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
-    "--disable-background-networking --disable-component-update --disable-sync "
-    "--disable-default-apps --disable-dev-shm-usage --remote-debugging-pipe"
-).split()
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-dev-shm-usage",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+]
 PATIENCE = 60  # seconds, for a machine that has other things to do
 
 
@@ -183,7 +192,11 @@ if __name__ == "__main__":
     page, folder = Path(sys.argv[1]).resolve().as_uri(), Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     with Browser(find() or "chromium") as browser:
-        for name, width, dark in (("light", 1280, False), ("dark", 1280, True), ("phone", 360, False)):
+        for name, width, dark in (
+            ("light", 1280, False),
+            ("dark", 1280, True),
+            ("phone", 360, False),
+        ):
             browser.size(width, 800, mobile=width < 400)
             browser.dark(dark)
             browser.open(page)

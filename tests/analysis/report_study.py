@@ -1,4 +1,4 @@
-"""A study like SlipperyAnt's, drawn from a few random numbers; as a program, it writes one to look at.
+"""A study like SlipperyAnt's, of random numbers; as a program, it writes one to look at.
 
 python -m tests.analysis.report_study FOLDER
 """
@@ -114,6 +114,22 @@ def write(
                     for name in of_seeds[0]
                 }
                 store.write_part(method, 0, joined)
+    return Path(folder)
+
+
+def store(folder: Path | str, experiment: Any, methods: dict[str, dict[str, Any]]) -> Path:
+    """Writes a study of given rows.
+
+    Args:
+      folder: a new folder.
+      experiment: the table in study.toml.
+      methods: {method: {column: [rows]}}; all seeds that occur are those of the study.
+    """
+    seeds = sorted({int(seed) for columns in methods.values() for seed in columns["seed"]})
+    study = {"experiment": experiment, "methods": list(methods), "seeds": seeds}
+    with Store.create(folder, study, ENVIRONMENT) as made:
+        for method, columns in methods.items():
+            made.write_part(method, 0, {k: np.asarray(v) for k, v in columns.items()})
     return Path(folder)
 
 

@@ -59,7 +59,7 @@ def _state(section: Section, methods: list[Method]) -> str:
 
 
 def _with_rows(label: str, methods: list[Method]) -> list[Method]:
-    """The methods on the page that are this planned one; lanes have their parameters in the name."""
+    """The methods on the page that are this planned one; lanes have parameters in their name."""
     return [each for each in methods if each.name == label or each.name.startswith(f"{label} (")]
 
 
@@ -78,8 +78,8 @@ def notices(section: Section, methods: list[Method]) -> list[str]:
             )
         if each.gaps:
             found.append(
-                f"{name(each.name)}: {each.gaps:,} of {each.gaps + len(each.curves.steps):,} points "
-                "lack a value of some seed; they are left out of its numbers."
+                f"{name(each.name)}: {each.gaps:,} of {each.gaps + len(each.curves.steps):,} "
+                "points lack a value of some seed; they are left out of its numbers."
             )
     for label, seeds in section.planned.items():
         have = {seed for each in _with_rows(label, methods) for seed in each.seeds}
@@ -89,15 +89,7 @@ def notices(section: Section, methods: list[Method]) -> list[str]:
                 f"{name(label)} has no rows of the seeds {listed(missing)}; its numbers are of the "
                 f"other {len(have)}."
             )
-    ends = section.frame.groupby(["method", "seed"]).step.max() if methods else ()
-    for label in dict.fromkeys(section.frame.get("method", [])):
-        of_seeds = ends[label]
-        if of_seeds.nunique() > 1:
-            found.append(
-                f"The seeds of {name(label)} are not equally far: from step {of_seeds.min():,} "
-                f"(seed {of_seeds.idxmin()}) to {of_seeds.max():,} (seed {of_seeds.idxmax()}). Its "
-                "IQM ends where the first of them ends."
-            )
+    found += _unequal(section) if methods else []
     if any(" in " in label for label in section.planned):
         found.append(
             "A method that two folders run with the same seeds or other settings is shown once for "
@@ -105,6 +97,20 @@ def notices(section: Section, methods: list[Method]) -> list[str]:
         )
     if methods and found and not all(each.finished for each in methods):
         found += [f"{each.path}: {each.written}." for each in section.folders if each.written]
+    return found
+
+
+def _unequal(section: Section) -> list[str]:
+    """Methods whose seeds are not equally far."""
+    found = []
+    for label, rows in section.frame.groupby("method", sort=False):
+        ends = rows.groupby("seed").step.max()
+        if ends.nunique() > 1:
+            found.append(
+                f"The seeds of {name(str(label))} are not equally far: from step {ends.min():,} "
+                f"(seed {ends.idxmin()}) to {ends.max():,} (seed {ends.idxmax()}). Its IQM ends "
+                "where the first of them ends."
+            )
     return found
 
 

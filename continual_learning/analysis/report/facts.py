@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ DROPS = (8000.0, 4000.0, 10000.0)
 """The paper's threshold of a collapse of the return, and the two it is compared with."""
 
 RELATIVE = 0.8
-"""Share of all that a run had gained whose loss is a collapse too, on any scale of returns."""
+"""Share of the highest return whose loss is a collapse too, on any scale of returns."""
 
 WINDOW = 5
 """Tasks that "first" and "last" are the means of; of fewer than 20 tasks, a quarter of them."""
@@ -56,9 +56,9 @@ class Method(NamedTuple):
       collapsed: {name of the rule: the collapses}.
       tasks: how many tasks are over.
       window: how many of them "first" and "last" are the means of.
-      measures: IQM over seeds of `first`, `last` (mean of the main metric over the first and the last
-        tasks), their difference `change`, `dormant` (units in the last tasks), and of the means over
-        tasks of `end`, `area`, `drop`, `recovery_steps` and of the share of tasks `recovered`.
+      measures: IQM over seeds of `first` and `last` (mean of the main metric over the first and the
+        last tasks), their difference `change`, `dormant` (units in the last tasks), and of the means
+        over tasks of `end`, `area`, `drop`, `recovery_steps` and of whether the task `recovered`.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Best(NamedTuple):
 
 
 def table_bin(section: Section) -> int | None:
-    """Steps of a bin for summaries and collapses of returns: the paper's, if runs are long enough."""
+    """Steps of a bin for summaries and collapses: the paper's, if runs are long enough."""
     long = section.kind == "control" and section.frame.step.max() >= 4 * PAPER_BIN
     return PAPER_BIN if long else None
 
@@ -111,8 +111,9 @@ def rules(section: Section, main: str) -> list[Rule]:
         ]
         relative = Rule(
             "relative D",
-            f"at least {RELATIVE:.0%} of all that the run had gained since its first return is "
-            f"gone, {lasting}; for robots and physics whose returns never reach {DROPS[0]:,.0f}",
+            f"at least {RELATIVE:.0%} of the highest return before is gone (counted from zero, or "
+            f"from the run's first return if that is negative), {lasting}; for physics in which no "
+            f"return reaches {DROPS[0]:,.0f}",
             lambda c: collapses(
                 c.steps, c.values, drop=RELATIVE, sustained=SUSTAINED, relative=True
             ),
@@ -124,9 +125,7 @@ def rules(section: Section, main: str) -> list[Rule]:
             "below half",
             "the accuracy is at most half of the highest before, for at least a tenth of the run "
             f"({length:,} updates); the paper's threshold is for returns and does not apply",
-            lambda c: collapses(
-                c.steps, np.log2(np.maximum(c.values, 1e-6)), drop=1.0, sustained=length
-            ),
+            lambda c: collapses(c.steps, c.values, drop=0.5, sustained=length, relative=True),
         )
         return [half]
     return []
@@ -135,7 +134,7 @@ def rules(section: Section, main: str) -> list[Rule]:
 def facts(section: Section, rows: dict[str, Rows], main: str) -> list[Method]:
     """What is known of each method."""
     hyper = [name for name in section.frame if str(name).startswith(HYPER)]
-    frame = section.frame[["method", "seed", "step", "task", *hyper, main]]
+    frame: Any = section.frame[["method", "seed", "step", "task", *hyper, main]]
     binned = curves(frame, main, bin=table_bin(section), expected=section.end)
     exact = curves(frame, main, expected=section.end)
     chosen = rules(section, main)

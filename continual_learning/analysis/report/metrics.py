@@ -81,7 +81,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "policy_loss": ("Policy loss", "PPO's clipped objective, mean over the updates."),
         "value_loss": ("Value loss", "Mean over the updates."),
         "entropy": ("Entropy", "Of the policy; low means that it explores little."),
-        "kl": ("KL divergence", "From the policy that acted to the one in training, mean over the updates."),
+        "kl": (
+            "KL divergence",
+            "From the policy that acted to the one in training, mean over the updates.",
+        ),
         "clip_fraction": ("Clip fraction", "Share of samples whose ratio was clipped."),
         "explained_variance": (
             "Explained variance",
@@ -90,7 +93,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Resets": {
         "units_reset": ("Units reset", "What the reset method did since the start."),
-        "layers_skipped": ("Layers skipped", "Layers the reset method left alone, since the start."),
+        "layers_skipped": (
+            "Layers skipped",
+            "Layers the reset method left alone, since the start.",
+        ),
     },
     "Other": {
         "diverged": ("Diverged steps", "Steps whose physics diverged."),
@@ -129,6 +135,11 @@ def _split(column: str) -> tuple[str, str]:
     network, _, base = column.partition("_")
     alone = column in _KNOWN or network not in NETWORKS or base not in _KNOWN
     return ("", column) if alone else (network, base)
+
+
+def known(column: str) -> bool:
+    """Whether a column is a metric that we know."""
+    return _split(column)[1] in _KNOWN
 
 
 def higher_is_better(column: str) -> bool:

@@ -50,7 +50,8 @@ function live(version) {
   const check = async () => {
     try {
       const answer = await fetch('version', { cache: 'no-store' });
-      if (answer.ok && (await answer.text()) !== version) return location.reload();
+      const changed = answer.ok && (await answer.text()) !== version;
+      if (changed && !views.some((view) => view.brush)) return location.reload();
       state.textContent = 'live';
       state.className = 'live';
     } catch {

@@ -144,7 +144,9 @@ def _how(section: Section, data: dict[str, Any]) -> str:
 
 def _footer(command: str) -> Markup:
     now = datetime.datetime.now(datetime.UTC)
-    made = f"Made {now:%Y-%m-%d %H:%M:%S} UTC by continual-learning {continual_learning.__version__}"
+    made = (
+        f"Made {now:%Y-%m-%d %H:%M:%S} UTC by continual-learning {continual_learning.__version__}"
+    )
     return element("p", made, *((" with ", element("code", command)) if command else ()), ".")
 
 
@@ -162,11 +164,9 @@ def _colours(i: int, methods: list[str]) -> str:
 def lightened(colour: str) -> str:
     """A colour mixed with white until it can be seen on the dark surface."""
     rgb = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
-    for share in range(0, 101, 5):
-        mixed = [round(value + (255 - value) * share / 100) for value in rgb]
-        if (_luminance(mixed) + 0.05) / (_luminance(_DARK) + 0.05) >= _CONTRAST:
-            break
-    return "#" + "".join(f"{value:02X}" for value in mixed)
+    while (_luminance(rgb) + 0.05) / (_luminance(_DARK) + 0.05) < _CONTRAST:
+        rgb = [value + -((value - 255) // 16) for value in rgb]
+    return "#" + "".join(f"{value:02X}" for value in rgb)
 
 
 def _luminance(rgb: Sequence[int]) -> float:
@@ -203,4 +203,4 @@ def _json(value: Any) -> str:
 
 
 def _asset(file: str) -> str:
-    return resources.files(__package__).joinpath(file).read_text("utf-8")
+    return resources.files("continual_learning.analysis.report").joinpath(file).read_text("utf-8")

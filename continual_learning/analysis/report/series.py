@@ -108,7 +108,9 @@ def levels(section: Section, rows: dict[str, Rows], most: int) -> list[Level]:
     return found
 
 
-def section_data(section: Section, rows: dict[str, Rows], names: Sequence[str], main: str, most: int):
+def section_data(
+    section: Section, rows: dict[str, Rows], names: Sequence[str], main: str, most: int
+):
     """What the page needs to draw a section, as JSON can hold it.
 
     Args:
@@ -118,12 +120,13 @@ def section_data(section: Section, rows: dict[str, Rows], names: Sequence[str], 
       main: the one that is shown large at first.
       most: points a line may have.
     """
-    frame, grids = section.frame, _Grids()
+    frame: Any = section.frame
+    grids = _Grids()
     seeds = sorted({int(seed) for each in rows.values() for seed in each.curves.seeds})
     chosen = levels(section, rows, most)
-    found = parameters(frame, names)
-    changing = [name for name in found if frame[name].nunique() > 1]
-    drawn = [name for name in names if name not in changing and name not in _constant(frame, found)]
+    changing = [name for name in parameters(frame, names) if frame[name].nunique() > 1]
+    fixed = [name for name in PARAMETERS if name in frame]  # those that no task changes
+    drawn = [name for name in names if name not in changing and name not in fixed]
     ends = frame.groupby("task").step.max().cummax().to_numpy(np.float64)
     groups = [
         {
@@ -147,11 +150,6 @@ def section_data(section: Section, rows: dict[str, Rows], names: Sequence[str], 
         "grids": grids.texts,
         "main": main,
     }
-
-
-def _constant(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Parameters that no task changes: there is nothing to draw."""
-    return [name for name in names if name in PARAMETERS and frame[name].nunique() == 1]
 
 
 def _metric(
@@ -213,11 +211,18 @@ def _strip(frame: pd.DataFrame, name: str, seeds: list[int]) -> dict[str, Any]:
         values = np.array([[column[0] if len(column) else np.nan for column in known]])
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     log = low > 0 and high > 10 * low
-    return {"name": name, "same": same, "log": log, "low": low, "high": high, "values": _text(values)}
+    return {
+        "name": name,
+        "same": same,
+        "log": log,
+        "low": low,
+        "high": high,
+        "values": _text(values),
+    }
 
 
 def pack(values: np.ndarray, log: bool = False) -> dict[str, str]:
-    """Rows [rows, points] as 16-bit numbers between the least and the largest of each; NaN apart."""
+    """Rows [rows, points] as 16-bit numbers from the least to the largest of each; NaN apart."""
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.log(values) if log else values
     finite = np.isfinite(values)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from continual_learning.analysis.loading import load
+from continual_learning.analysis.report import metrics
 from continual_learning.experiments import spec
 from continual_learning.experiments.base import trusted
 from continual_learning.experiments.errors import StudyError
@@ -147,7 +148,9 @@ def _section(folders: list[Folder]) -> Section:
     frame = _finite(frame, notices)
     tasks, steps = _budget(first)
     if steps is not None and not frame.empty and frame.step.max() > (tasks or 0) * steps:
-        notices.append("Some rows are of later steps than the experiment has; where runs end is not known.")
+        notices.append(
+            "Some rows are of later steps than the experiment has; where runs end is not known."
+        )
         steps = None
     name = _text(first.get("name"), "study")
     return Section(
@@ -220,13 +223,13 @@ def numeric(frame: pd.DataFrame) -> list[str]:
 
 def parameters(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Which columns are parameters of the task: the same in all its rows, whatever the method."""
-    if frame.empty:
+    names = [name for name in names if not metrics.known(name)]
+    if frame.empty or not names:
         return []
     tasks = frame.groupby(["seed", "task"], sort=False)
     if len(frame) < 2 * tasks.ngroups:  # a row a task: nothing could differ
         return []
-    values = tasks[list(names)]
-    constant = (values.nunique(dropna=False) == 1).all()
+    constant: Any = (tasks[names].nunique(dropna=False) == 1).all()
     return [name for name in names if constant[name]]
 
 

@@ -37,8 +37,11 @@ class Cell(NamedTuple):
 
 def tables(section: Section, methods: list[Method], main: str) -> Markup:
     """All tables."""
-    return join(_summaries(section, methods, main), _adaptation(section, methods, main),
-                _collapses(section, methods, main))
+    return join(
+        _summaries(section, methods, main),
+        _adaptation(section, methods, main),
+        _collapses(section, methods, main),
+    )
 
 
 def _table(caption: str, note: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Markup:
@@ -48,9 +51,7 @@ def _table(caption: str, note: str, heads: Sequence[str], rows: Sequence[Sequenc
         cells = [element("th", first.text, scope="row", data_value=first.value)]
         cells += [element("td", each.text, data_value=each.value) for each in others]
         body.append(element("tr", *cells))
-    table = element(
-        "table", element("thead", head), element("tbody", *body), class_="sortable"
-    )
+    table = element("table", element("thead", head), element("tbody", *body), class_="sortable")
     return join(
         element("h4", caption),
         element("p", note, class_="note"),
@@ -72,11 +73,11 @@ def _summaries(section: Section, methods: list[Method], main: str) -> Markup:
     width = table_bin(section)
     bins = f"in bins of {steps(width)} steps" if width else "of the rows as they are"
     notes = {
-        "ours": f"{metric(main).title} {bins}: each seed's mean over training, its last value and its "
-        "largest one; IQM over seeds with 95 % bootstrap interval.",
-        "as published": "As the paper's scripts: IQM over seeds at each point (by percentiles, which "
-        "keeps 7 of 15 seeds), then mean, last and largest over points; from the 25th to the 75th "
-        "percentile over seeds.",
+        "ours": f"{metric(main).title} {bins}: each seed's mean over training, its last value and "
+        "its largest one; IQM over seeds with 95 % bootstrap interval.",
+        "as published": "As the paper's scripts: IQM over seeds at each point (by percentiles, "
+        "which keeps 7 of 15 seeds), then mean, last and largest over points; from the 25th to the "
+        "75th percentile over seeds.",
     }
     heads = ("Method", "Seeds", "Up to step", "Average", "Final", "Peak", "Peak at step")
     found = []
@@ -99,7 +100,9 @@ def _summaries(section: Section, methods: list[Method], main: str) -> Markup:
 
 def _adaptation(section: Section, methods: list[Method], main: str) -> Markup:
     share = metric(main).share
-    rows_of_task = len(section.frame) / max(1, len(section.frame.groupby(["method", "seed", "task"])))
+    rows_of_task = len(section.frame) / max(
+        1, len(section.frame.groupby(["method", "seed", "task"]))
+    )
     single = rows_of_task < 2
     heads = ["Method", "Tasks", "First tasks", "Last tasks", "Change", "End of a task"]
     note = (
@@ -111,9 +114,9 @@ def _adaptation(section: Section, methods: list[Method], main: str) -> Markup:
     else:
         heads += ["Mean of a task", "Drop at a switch", "Tasks recovered", "Steps to recover"]
         note += (
-            " Drop: last value before a switch minus the first one after. Recovered: tasks in which a "
-            f"seed reached its highest value before the task again; {unit(section)} until then, of "
-            "the tasks in which it did."
+            " Drop: last value before a switch minus the first one after. Recovered: tasks in which "
+            f"a seed reached its highest value before the task again; {unit(section)} until then, "
+            "of the tasks in which it did."
         )
     rows = []
     for each in methods:
@@ -148,7 +151,11 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
     for each in methods:
         counts = [len({c.run for c in each.collapsed[rule.name]}) for rule in chosen]
         rows.append(
-            [_method(methods, each), Cell(len(each.seeds), len(each.seeds)), *(Cell(n, n) for n in counts)]
+            [
+                _method(methods, each),
+                Cell(len(each.seeds), len(each.seeds)),
+                *(Cell(n, n) for n in counts),
+            ]
         )
         events += [(each, collapse) for collapse in each.collapsed[chosen[0].name]]
     table = _table("Seeds that collapsed", note, heads, rows)
@@ -167,11 +174,14 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
     cut = f" The first {EVENTS} of {len(events)}." if len(events) > EVENTS else ""
     inner = _table(
         f"Every collapse by {chosen[0].name}",
-        "After which step it begins, the last step below, and how far below the peak it goes." + cut,
+        "After which step it begins, the last step below, and how far below the peak it goes."
+        + cut,
         ("Method", "Seed", "After step", "Until step", "Depth"),
         listing,
     )
-    return join(table, element("details", element("summary", f"All {len(events)} one by one"), inner))
+    return join(
+        table, element("details", element("summary", f"All {len(events)} one by one"), inner)
+    )
 
 
 def sources(section: Section, out: Path | None) -> Markup:
@@ -181,7 +191,9 @@ def sources(section: Section, out: Path | None) -> Markup:
         place = element("code", str(folder.path))
         if out is not None:
             place = element("a", place, href=link(folder.path, out.parent))
-        found.append(element("p", "Data: ", place, f" ({folder.written})" if folder.written else ""))
+        found.append(
+            element("p", "Data: ", place, f" ({folder.written})" if folder.written else "")
+        )
         for file, text in folder.files.items():
             found.append(
                 element(
