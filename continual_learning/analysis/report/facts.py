@@ -57,7 +57,7 @@ class Method(NamedTuple):
       tasks: how many tasks are over.
       window: how many of them "first" and "last" are the means of.
       measures: IQM over seeds of `first` and `last` (mean of the main metric over the first and the
-        last tasks), their difference `change`, `dormant` (units in the last tasks), and of the means
+        last tasks), their difference `change`, `dormant` (units in the last tasks), and of means
         over tasks of `end`, `area`, `drop`, `recovery_steps` and of whether the task `recovered`.
     """
 

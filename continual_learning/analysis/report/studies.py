@@ -16,7 +16,6 @@ from continual_learning.experiments import spec
 from continual_learning.experiments.base import trusted
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.storage import manifest
-from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.parts import HYPER, Parts
 
 BUDGETLESS = ("title", "methods", "seeds", "scales", "data_folder")
@@ -136,11 +135,13 @@ def _section(folders: list[Folder]) -> Section:
     for folder, names in zip(folders, labels, strict=True):
         for method in folder.methods:
             planned.setdefault(names.get(method, method), []).extend(folder.seeds)
-        try:
-            frame = load(folder.path)
-        except StoreError as error:
-            notices.append(str(error))
+        parts = Parts(folder.path / "metrics")
+        if not any(parts.of(method) for method in parts.methods()):
+            notices.append(
+                f"{folder.path} has no rows yet: they come when the first chunk is done."
+            )
             continue
+        frame = load(folder.path)
         if not frame.empty:
             frames.append(frame.assign(method=frame.method.replace(names)))
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

@@ -114,8 +114,8 @@ def _adaptation(section: Section, methods: list[Method], main: str) -> Markup:
     else:
         heads += ["Mean of a task", "Drop at a switch", "Tasks recovered", "Steps to recover"]
         note += (
-            " Drop: last value before a switch minus the first one after. Recovered: tasks in which "
-            f"a seed reached its highest value before the task again; {unit(section)} until then, "
+            " Drop: last value before a switch minus the first one after. Recovered: tasks in which"
+            f" a seed reached its highest value before the task again; {unit(section)} until then, "
             "of the tasks in which it did."
         )
     rows = []
