@@ -7,7 +7,7 @@ UV ?= uv
 BIN := .venv/bin
 STAMP := .venv/.installed
 # JAX uses several threads in each process, so more workers than this only get in each other's way.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 -rs
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 

@@ -29,6 +29,13 @@ FLAGS = [
     "--disable-sync",
     "--remote-debugging-pipe",
 ]
+START = """
+import fcntl, os, sys
+high = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
+for number, place in zip(high, (3, 4)):
+    os.dup2(number, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 PATIENCE = 60  # seconds, for a machine that has other things to do
 
 
@@ -53,10 +60,9 @@ class Browser:
         # The browser reads what it is told from descriptor 3 and writes to 4.
         read, self._write = os.pipe()
         self._read, write = os.pipe()
-        command = ["sh", "-c", f'exec "$@" 3<&{read} 4>&{write}', "sh", path, *FLAGS]
-        command.append(f"--user-data-dir={self._profile}")
+        words = [path, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"]
         self._process = subprocess.Popen(
-            [*command, "about:blank"],
+            [sys.executable, "-ISc", START, str(read), str(write), *words],
             pass_fds=(read, write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -141,7 +147,9 @@ class Browser:
 
     def settle(self) -> None:
         """Waits until all charts that can be seen are drawn."""
-        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        frame = "new Promise((done) => requestAnimationFrame(done))"
+        for _ in range(4):  # what scrolls into view is noticed a frame or two later
+            self.run(frame)
         self.wait("!document.querySelector('[data-drawing]')")
 
     def size(self, width: int, height: int, mobile: bool = False) -> None:
@@ -154,9 +162,12 @@ class Browser:
         )
 
     def dark(self, on: bool) -> None:
-        value = "dark" if on else "light"
-        feature = {"name": "prefers-color-scheme", "value": value}
-        self.call("Emulation.setEmulatedMedia", features=[feature])
+        wanted = {
+            "prefers-color-scheme": "dark" if on else "light",
+            "prefers-reduced-motion": "reduce",
+        }
+        features = [{"name": name, "value": value} for name, value in wanted.items()]
+        self.call("Emulation.setEmulatedMedia", media="", features=features)
 
     def picture(self, whole: bool = True) -> bytes:
         """A PNG of the page, or of what can be seen of it."""

@@ -105,16 +105,24 @@ def write(
     study = {"experiment": table, "methods": list(methods), "seeds": list(seeds)}
     with Store.create(folder, study, environment) as store:
         for method in methods:
-            of_seeds = [columns(experiment, method, seed) for seed in seeds]
-            share = (until or {}).get(method, 1.0)
-            rows = round(share * len(of_seeds[0]["step"]))
-            if rows:
-                joined = {
-                    name: np.concatenate([each[name][:rows] for each in of_seeds])
-                    for name in of_seeds[0]
-                }
-                store.write_part(method, 0, joined)
+            rows = _rows(experiment, method, seeds, 0.0, (until or {}).get(method, 1.0))
+            if len(rows["step"]):
+                store.write_part(method, 0, rows)
     return Path(folder)
+
+
+def finish(folder: Path, experiment: Any, method: str, begun: float) -> None:
+    """Writes the rows of a method that are not there yet: from the share `begun` on."""
+    with Store.open(folder) as made:
+        rows = _rows(experiment, method, made.study["seeds"], begun, 1.0)
+        made.write_part(method, 1, rows)
+
+
+def _rows(experiment: Any, method: str, seeds: Any, begin: float, end: float) -> dict[str, Any]:
+    """The rows of all seeds between two shares of the run."""
+    of_seeds = [columns(experiment, method, seed) for seed in seeds]
+    part = slice(*(round(share * len(of_seeds[0]["step"])) for share in (begin, end)))
+    return {n: np.concatenate([each[n][part] for each in of_seeds]) for n in of_seeds[0]}
 
 
 def store(folder: Path | str, experiment: Any, methods: dict[str, dict[str, Any]]) -> Path:

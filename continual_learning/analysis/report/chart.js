@@ -81,7 +81,8 @@ function tick(value, share, step) {
 
 /** Makes the bitmap as large as the canvas is on the screen; its context, and the size in px. */
 function begin(canvas) {
-  const ratio = clamp(window.devicePixelRatio || 1, 2, 3);
+  const printing = document.documentElement.classList.contains('printing');
+  const ratio = printing ? 3 : clamp(window.devicePixelRatio || 1, 1, 3);
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -174,7 +175,7 @@ function range(lines, scene) {
 /**
  * Draws a chart.
  *
- * scene: {x0, x1, log, share, small, lines, seeds, boundaries, cursor, brush, hot, ink}; a line is
+ * scene: {x0, x1, log, share, small, lines, seeds, boundaries, hot, quick, ink}; a line is
  * {colour, steps, seeds: [[index, values]], each, centre: [iqm, q25, q75], method}.
  */
 function drawChart(canvas, scene) {
@@ -221,22 +222,6 @@ function drawChart(canvas, scene) {
   context.rect(box.left, box.top, box.width, box.height);
   context.clip();
   drawLines(context, scene, X, Y);
-  context.globalAlpha = 1;
-  if (scene.brush) {
-    const [from, to] = scene.brush.map(X);
-    context.fillStyle = ink.accent;
-    context.globalAlpha = 0.14;
-    context.fillRect(from, box.top, to - from, box.height);
-    context.globalAlpha = 1;
-  }
-  if (scene.cursor !== null) {
-    context.strokeStyle = ink.muted;
-    context.lineWidth = 1;
-    context.beginPath();
-    context.moveTo(X(scene.cursor), box.top);
-    context.lineTo(X(scene.cursor), bottom);
-    context.stroke();
-  }
   context.restore();
 }
 
@@ -258,7 +243,7 @@ function drawLines(context, scene, X, Y) {
     band(context, line.steps, line.centre[1], line.centre[2], X, Y, line.part);
   }
   // Seed by seed rather than method by method, so that no method covers the others.
-  const most = Math.max(0, ...lines.map((line) => line.seeds.length));
+  const most = scene.quick ? 0 : Math.max(0, ...lines.map((line) => line.seeds.length));
   for (let i = 0; i < most; i++) {
     for (const line of lines) {
       if (i >= line.seeds.length) continue;

@@ -20,7 +20,7 @@ function point(view, chart, step, speak = false) {
   }
   view.tip.hidden = view.cursor === null;
   if (view.cursor !== null) readout(view, chart, speak);
-  view.draw();
+  view.mark();
 }
 
 /** Step, task and its parameters at the cursor. */
@@ -90,7 +90,7 @@ function listen(view, chart) {
     } else if (fingers.size === 1 && Math.abs(event.clientX - start.x) > 4) {
       const [from, to] = start.extent;
       const moved = ((event.clientX - start.x) / plot(canvas, small).width) * (to - from);
-      if (view.state.drag === 'move') view.zoom([from - moved, to - moved]);
+      if (view.state.drag === 'move') view.zoom([from - moved, to - moved], true);
       else view.brush = [start.step, step].sort((a, b) => a - b);
       point(view, chart, null);
     } else point(view, chart, step);
@@ -100,7 +100,7 @@ function listen(view, chart) {
     const chosen = view.brush;
     view.brush = null;
     if (chosen && event.type === 'pointerup') view.zoom(chosen);
-    else view.draw();
+    view.mark();
   });
   on('pointerleave', (event) => event.pointerType === 'mouse' && !fingers.size && point(view, chart, null));
   on('blur', () => point(view, chart, null));

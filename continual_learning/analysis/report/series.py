@@ -24,7 +24,7 @@ from continual_learning.diagnostics.binning import bin_ends, bin_means
 from continual_learning.experiments.control_spec import PARAMETERS
 from continual_learning.experiments.storage.parts import HYPER
 
-BYTES = 9_000_000
+BYTES = 8_000_000
 """What the lines of all seeds may take on the page, at most about."""
 
 MOST, LEAST = 800, 100

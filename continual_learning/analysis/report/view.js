@@ -136,7 +136,8 @@ class View {
     const canvas = make('canvas', { class: small ? 'chart small' : 'chart', tabindex: '0', role: 'img' });
     const chart = { canvas, metric, small, seen: false };
     this.label(chart);
-    parent.append(canvas);
+    chart.marks = { cursor: make('i', { class: 'cursor', hidden: '' }), brush: make('i', { class: 'brush', hidden: '' }) };
+    parent.append(canvas, ...Object.values(chart.marks));
     this.charts.push(chart);
     listen(this, chart);
     return chart;
@@ -149,8 +150,14 @@ class View {
 
   // Drawing
 
-  /** Draws the charts that can be seen, the large one first, as many a frame as there is time for. */
-  draw() {
+  /**
+   * Draws the charts that can be seen, the large one first, as many a frame as there is time for.
+   * Quick, where that takes long: without the seeds, which come when nothing moves any more.
+   */
+  draw(quick = false) {
+    this.quick = quick && this.slow;
+    clearTimeout(this.later);
+    if (this.quick) this.later = setTimeout(() => this.draw(), 150);
     for (const chart of this.charts) if (chart.seen) this.waiting.add(chart);
     if (this.frame || !this.waiting.size) return;
     this.host.dataset.drawing = 'true';
@@ -170,19 +177,40 @@ class View {
 
   paint(chart) {
     const [x0, x1] = this.extent;
-    const { boundaries, cursor, brush, hot, ink } = this;
+    const { boundaries, hot, ink, quick } = this;
     const { seeds } = this.state;
     const { log, share } = chart.metric;
     const lines = this.lines(chart.metric);
-    const scene = { x0, x1, log, share, small: chart.small, lines, seeds, boundaries, cursor, brush, hot, ink };
+    const scene = { x0, x1, log, share, small: chart.small, lines, seeds, boundaries, hot, ink, quick };
+    const begin = performance.now();
     drawChart(chart.canvas, scene);
     if (chart.small) return;
+    if (!quick) this.slow = performance.now() - begin > 20;
     this.strips.forEach((strip, i) => {
       const rows = strip.same ? 1 : seeds.filter(Boolean).length;
       this.stripCanvases[i].style.height = `${rows ? clamp(rows * 16, 18, 56) : 0}px`;
       if (rows) drawStrip(this.stripCanvases[i], strip, { ...scene, names: this.section.seeds });
     });
     this.range.textContent = `Steps ${short(x0)} to ${short(x1)}`;
+  }
+
+  /** Puts the lines of the cursor and the range being chosen over the charts that can be seen. */
+  mark() {
+    const [from, to] = this.extent;
+    const ranges = { cursor: this.cursor === null ? null : [this.cursor, this.cursor], brush: this.brush };
+    for (const { canvas, small, seen, marks } of this.charts) {
+      if (!seen) continue;
+      const box = plot(canvas, small);
+      for (const [name, element] of Object.entries(marks)) {
+        const [low, high] = (ranges[name] ?? []).map((step) => ((step - from) / (to - from)) * box.width);
+        element.hidden = !(low >= 0 && high <= box.width + 1);
+        if (element.hidden) continue;
+        element.style.left = `${canvas.offsetLeft + box.left + low}px`;
+        element.style.width = `${Math.max(1, high - low)}px`;
+        element.style.top = `${canvas.offsetTop + box.top}px`;
+        element.style.height = `${box.height}px`;
+      }
+    }
   }
 
   /** Draws all charts at once, in the colours of now. */
@@ -208,7 +236,7 @@ class View {
 
   // The range of steps
 
-  zoom(range) {
+  zoom(range, quick = false) {
     const most = this.section.extent;
     if (range) {
       const width = clamp(range[1] - range[0], most / 5000, most);
@@ -216,17 +244,19 @@ class View {
       range = width >= most * 0.9999 ? null : [from, from + width];
     }
     this.state.zoom = range;
-    this.draw();
+    this.tip.hidden = true;
+    this.mark();
+    this.draw(quick);
   }
 
   scale(factor, about) {
     const [from, to] = this.extent;
     const centre = about ?? (from + to) / 2;
-    this.zoom([centre - (centre - from) * factor, centre + (to - centre) * factor]);
+    this.zoom([centre - (centre - from) * factor, centre + (to - centre) * factor], true);
   }
 
   pan(share) {
     const [from, to] = this.extent;
-    this.zoom([from + share * (to - from), to + share * (to - from)]);
+    this.zoom([from + share * (to - from), to + share * (to - from)], true);
   }
 }
