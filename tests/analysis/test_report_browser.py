@@ -295,7 +295,7 @@ def test_print_shows_charts_and_hides_controls(page):
     assert page.run("document.documentElement.dataset.theme") == "light"
     page.call("Emulation.setEmulatedMedia", media="print")
     seen = "(name) => getComputedStyle(document.querySelector(name)).display"
-    assert page.run(f"['.controls', '.bar'].map({seen})") == ["none", "none"]
+    assert page.run(f"['.choices', '.seeds', '.bar'].map({seen})") == ["none"] * 3
     assert page.run(f"['.card', 'canvas.chart', 'table'].map({seen})") == ["flex", "block", "table"]
     page.call("Emulation.setEmulatedMedia", media="")
     page.run("dispatchEvent(new Event('afterprint'))")

@@ -265,7 +265,7 @@ def _plasticity(section: Section, methods: list[Method], main: str) -> Markup:
     if lost:
         headline = f"{name(worst)} {difference(known[worst].value, share)}"
         kept = [name(k) for k in known if k not in lost]
-        text = f"loses most. {f'Not lower at the end: {listed(kept)}.' if kept else ''}"
+        text = f"loses most. {f'Without loss: {listed(kept)}.' if kept else ''}"
     else:
         headline, text = "None", "No method is lower on the last tasks than on the first."
     most = max(abs(e.value) for e in known.values()) or 1.0
@@ -278,7 +278,7 @@ def _plasticity(section: Section, methods: list[Method], main: str) -> Markup:
         plot = _plot(i, bar, zero)
         texts = [difference(change, share)]
         if dormant:
-            texts.append(number(each.measures["dormant"].value, True))
+            texts.append(number(each.measures["dormant"].value, True, digits=1))
         rows.append(_row(methods, each.name, plot, *texts))
     return _card("Plasticity lost", headline, text, rows, rule)
 

@@ -38,7 +38,7 @@ function short(value) {
 /** A value of a metric, to about four figures. */
 function shown(value, share) {
   if (!Number.isFinite(value)) return '—';
-  if (share) return `${(100 * value).toFixed(1)} %`.replace('-', '−');
+  if (share) return `${(100 * value).toFixed(2)} %`.replace('-', '−');
   const size = Math.abs(value);
   const far = size !== 0 && (size >= 1e6 || size < 1e-3);
   const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 4;
@@ -53,7 +53,7 @@ function ticks(low, high, count) {
   if (!(high > low)) return [low];
   const rough = (high - low) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((n) => n * power >= rough * 0.999);
+  const step = power * [1, 2, 5, 10].find((n) => n * power >= rough * 0.8);
   const found = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
   return found;
@@ -70,10 +70,11 @@ function decades(low, high, count) {
   return found;
 }
 
-function tick(value, share, step) {
+function tick(value, share, step, small) {
   if (share) return `${+(100 * value).toFixed(step < 0.01 ? 1 : 0)} %`.replace('-', '−');
   const size = Math.abs(value);
   if (size && (size < 1e-3 || size >= 1e6)) return value.toExponential(0).replace(/-/g, '−');
+  if (small && size >= 1e4) return short(value).replace('-', '−');
   return (+value.toPrecision(6)).toLocaleString('en').replace('-', '−');
 }
 
@@ -96,7 +97,7 @@ function begin(canvas) {
 /** The place of the plot in a canvas. */
 function plot(canvas, small) {
   const left = small ? 44 : 54;
-  const [top, right, bottom] = small ? [6, 8, 18] : [20, 12, 24];
+  const [top, right, bottom] = small ? [6, 8, 18] : [28, 12, 24];
   return {
     left,
     top,
@@ -196,7 +197,7 @@ function drawChart(canvas, scene) {
   const Y = (value) =>
     bottom - (((scene.log ? Math.log(value) : value) - low) / (high - low)) * box.height;
 
-  const marks = (scene.log ? decades : ticks)(...found, clamp(Math.round(box.height / 40), 3, 8));
+  const marks = (scene.log ? decades : ticks)(...found, clamp(Math.round(box.height / 44), 2, 8));
   context.strokeStyle = ink.grid;
   context.lineWidth = 1;
   context.textAlign = 'right';
@@ -206,7 +207,7 @@ function drawChart(canvas, scene) {
     context.moveTo(box.left, y);
     context.lineTo(box.left + box.width, y);
     context.stroke();
-    context.fillText(tick(value, scene.share, marks[1] - marks[0]), box.left - 6, y);
+    context.fillText(tick(value, scene.share, marks[1] - marks[0], small), box.left - 6, y);
   }
   drawTasks(context, scene, box, X);
   context.fillStyle = ink.muted;
@@ -269,11 +270,11 @@ function drawTasks(context, scene, box, X) {
   const { small, ink } = scene;
   const ends = scene.boundaries;
   const gap = (box.width * (ends[0] || 1)) / (scene.x1 - scene.x0);
-  const every = Math.max(1, Math.ceil(24 / gap));
+  const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((n) => n * gap >= 30) ?? 5000;
   context.textAlign = 'center';
   ends.forEach((end, task) => {
     const start = task ? ends[task - 1] : 0;
-    if (end > scene.x0 && end < scene.x1 && gap >= 5) {
+    if (end > scene.x0 && end < scene.x1 && gap >= 9) {
       context.strokeStyle = ink.line;
       context.beginPath();
       context.setLineDash([2, 3]);
@@ -283,13 +284,14 @@ function drawTasks(context, scene, box, X) {
       context.setLineDash([]);
     }
     const centre = X((Math.max(start, scene.x0) + Math.min(end, scene.x1)) / 2);
-    if (small || task % every || end <= scene.x0 || start >= scene.x1) return;
+    const named = (task + 1) % every === 0 || (task === 0 && every > 2);
+    if (small || !named || end <= scene.x0 || start >= scene.x1) return;
     context.fillStyle = ink.muted;
-    context.fillText(`${task + 1}`, centre, box.top - 10);
+    context.fillText(`${task + 1}`, centre, box.top - 16);
   });
   if (small) return;
   context.textAlign = 'right';
-  context.fillText('task', box.left - 6, box.top - 10);
+  context.fillText('task', box.left - 6, box.top - 16);
 }
 
 /**

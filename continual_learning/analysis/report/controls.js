@@ -38,7 +38,7 @@ function methodButtons(view) {
     );
     return button;
   });
-  return make('div', { class: 'chips', role: 'group', 'aria-label': 'Methods' }, ...buttons);
+  return make('div', { class: 'chips methods', role: 'group', 'aria-label': 'Methods' }, ...buttons);
 }
 
 /** A button for each seed, and two for all of them, folded away. */
@@ -90,10 +90,11 @@ function choices(view) {
     make('optgroup', { label: group.title }, ...group.metrics.map((m) => option(m.name, m.title))),
   );
   const levels = section.levels.map((text, i) => option(`${i}`, text));
+  const toggle = { class: 'chip toggle' };
   const drag = chip('Drag moves', 'Drag to move instead of to zoom', () => {
     state.drag = state.drag === 'move' ? 'zoom' : 'move';
     drag.setAttribute('aria-pressed', `${state.drag === 'move'}`);
-  });
+  }, toggle);
   drag.setAttribute('aria-pressed', `${state.drag === 'move'}`);
   return make(
     'div',

@@ -34,13 +34,13 @@ def join(*children: object) -> Markup:
     return Markup("".join(parts))
 
 
-def number(value: float, share: bool = False) -> str:
-    """A value to about four figures; a share as a percentage."""
+def number(value: float, share: bool = False, digits: int = 2) -> str:
+    """A value to about four figures; a share as a percentage, to so many digits."""
     if not math.isfinite(value):
         return "—"
     size = abs(value)
     if share:
-        text = f"{100 * value:.1f} %"
+        text = f"{100 * value:.{digits}f} %"
     elif size and (size >= 1e6 or size < 1e-3):
         text = f"{value:.2e}"
     else:
@@ -57,7 +57,8 @@ def difference(value: float, share: bool = False) -> str:
 
 def interval(estimate: Estimate, share: bool = False, write=number) -> str:
     """A value and its interval, if it has one."""
-    value, low, high = (write(each, share) for each in estimate)
+    value, *ends = (write(each, share) for each in estimate)
+    low, high = (end.partition(" ")[0] for end in ends)  # the unit is told once
     return value if not math.isfinite(estimate.low) else f"{value} [{low}, {high}]"
 
 

@@ -29,6 +29,11 @@ MARK = b'<meta name="generator" content="continual report">'
 
 SCRIPTS = ("chart.js", "controls.js", "pointer.js", "view.js", "page.js")
 
+USE = (
+    "Drag over a chart to zoom, double-click to reset; Ctrl and the wheel zoom at the pointer. All "
+    "charts share the range of steps."
+)
+
 POLL = 2000
 """Milliseconds between two questions of a live page."""
 
@@ -117,7 +122,8 @@ def _section(
         parts += [
             cards(section, methods, best(methods, main), main),
             element("h3", "Curves"),
-            element("p", _how(section, data), class_="note"),
+            element("p", USE, class_="note hint"),
+            element("p", _how(data), class_="note"),
             element("div", id=f"curves-{i}", class_="curves"),
             element("noscript", element("p", "Curves need JavaScript; the tables do without.")),
             element("h3", "Tables"),
@@ -127,19 +133,16 @@ def _section(
     return element("section", *parts, id=f"section-{i}", class_="experiment"), data
 
 
-def _how(section: Section, data: dict[str, Any]) -> str:
-    """How the curves are made and used."""
-    text = (
-        "Drag over a chart to zoom, double-click to reset; Ctrl and the wheel zoom at the pointer. "
-        "All charts share the range of steps. Tasks are counted from 1 here, from 0 in the data. "
-    )
+def _how(data: dict[str, Any]) -> str:
+    """What is drawn."""
+    text = "Tasks are counted from 1 here, from 0 in the data. Tables and cards are of all rows."
     if data["binned"]:
         text += (
-            f"There are more rows than can be drawn: {data['levels'][0]} make a point. The IQM is "
+            f" There are more rows than can be drawn: {data['levels'][0]} make a point. The IQM is "
             "that of the means of these bins; the thin lines of seeds go through the least and the "
-            "largest value of each, so that no extreme is lost. "
+            "largest value of each, so that no extreme is lost."
         )
-    return text + "Tables and cards are of all rows."
+    return text
 
 
 def _footer(command: str) -> Markup:
