@@ -44,7 +44,7 @@ def adaptation(curves: Curves) -> Adaptation:
       curves: of any kind, whole or not.
     """
     first = np.flatnonzero(np.diff(curves.tasks, prepend=curves.tasks[:1] - 1))
-    last = np.append(first[1:], len(curves.steps))
+    last = np.append(first, len(curves.steps))[1:]
     if curves.expected is not None and len(first) and curves.steps[-1] < curves.expected:
         first, last = first[:-1], last[:-1]
     shape = (len(curves.seeds), len(first))

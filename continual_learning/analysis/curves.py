@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from continual_learning.analysis import style
 from continual_learning.analysis.loading import STUDIES
 from continual_learning.diagnostics.binning import bin_ends, bin_means
+from continual_learning.experiments.storage.manifest import differences
 from continual_learning.experiments.storage.parts import HYPER
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class CurvesError(ValueError):
     """Metrics cannot be compared as they are: the message says what to do."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Curves:
     """One metric of one method over training.
 
@@ -62,7 +64,7 @@ class Curves:
         """These curves if every seed has every point and the run is finished; else raises."""
         reached = int(self.steps[-1]) if len(self.steps) else 0
         if not self.values.size:
-            raise self._missing("nothing was measured yet")
+            raise self._missing("it has no complete point yet")
         missing = np.isnan(self.values)
         if missing.any():
             first = {
@@ -100,7 +102,7 @@ class Curves:
 def main_metric(frame: pd.DataFrame) -> str:
     """The column that says how well a method does: the first of `DEFAULT_METRIC` with values."""
     for name in DEFAULT_METRIC:
-        if name in frame and not np.isnan(_column(frame, name)).all():
+        if name in _metrics(frame) and frame[name].notna().to_numpy().any():
             return name
     raise CurvesError(
         f"None of {', '.join(DEFAULT_METRIC)} was measured. "
@@ -128,13 +130,19 @@ def curves(
       {method: curves} in the order of `style.colours`; lanes with other hyper-parameters apart.
     """
     values = _column(frame, metric)
+    if bin is not None and (not isinstance(bin, int | np.integer) or bin < 1):
+        raise CurvesError(f"bin must be a whole number of steps, at least 1; got {bin!r}.")
+    # Rows are taken often, and other metrics need not come with them.
+    index: Any = frame.filter(regex=f"^(study|method|seed|step|task|{HYPER}.*)$")
     found: dict[str, Curves] = {}
-    for method in style.colours(frame["method"].unique()):
-        rows = np.flatnonzero(frame["method"] == method)
-        for label, lane in _lanes(frame.iloc[rows], method):
-            where = rows[lane]
-            end = _check_studies(frame, method, label, where) if expected is None else expected
-            found[label] = _curves(frame.iloc[where], label, metric, values[where], bin, end)
+    for method in style.colours(index["method"].unique()):
+        of_method = np.flatnonzero(index["method"] == method)
+        for label, lane in _lanes(index.iloc[of_method], method):
+            where = of_method[lane]
+            rows = index.iloc[where]
+            last = _last_step(rows, method, label, frame.attrs.get(STUDIES, {}))
+            last = last if expected is None else expected
+            found[label] = _curves(rows, label, metric, values[where], bin, last)
     return found
 
 
@@ -163,9 +171,9 @@ def _curves(
         )
     seeds, lane = np.unique(seed, return_inverse=True)
     steps, point = np.unique(step, return_inverse=True)
-    cells = lane * len(steps) + point
-    if len(np.unique(cells)) < len(cells):
-        twice = int(np.flatnonzero(np.bincount(cells) > 1)[0])
+    counts = np.bincount(lane * len(steps) + point)
+    if counts.max() > 1:
+        twice = int(counts.argmax())
         raise CurvesError(
             f"{label} has more than one row of seed {seeds[twice // len(steps)]} at step "
             f"{steps[twice % len(steps)]:,}: load each study once, and leave one of the rows."
@@ -182,8 +190,6 @@ def _curves(
     grid[lane, point] = values
     if width is None:
         return Curves(label, metric, seeds, steps, tasks, grid, expected)
-    if width < 1:
-        raise CurvesError(f"bin must be at least 1 step, got {width}.")
     ends = bin_ends(steps, width, expected)
     where, means = bin_means(ends, grid)
     reached = np.full(len(seeds), -1)
@@ -194,57 +200,50 @@ def _curves(
     return Curves(label, metric, seeds, where[begun], tasks[last][begun], means[:, begun], expected)
 
 
-def _lanes(rows: pd.DataFrame, method: str) -> Iterable[tuple[str, np.ndarray]]:
+def _lanes(rows: pd.DataFrame, method: str) -> Iterator[tuple[str, np.ndarray]]:
     """(label, indices of its rows) of each combination of hyper-parameters that differ."""
-    counts: Any = rows.filter(regex=f"^{HYPER}").nunique(dropna=False)
-    names = [name for name, count in counts.items() if count > 1]
-    if not names:
-        return [(method, np.arange(len(rows)))]
-    groups = rows.groupby(names, sort=True, dropna=False).indices
-    return [(_label(method, names, key), groups[key]) for key in groups]
+    hyper: Any = rows.filter(regex=f"^{HYPER}")
+    hyper = hyper.loc[:, hyper.nunique(dropna=False) > 1]
+    if hyper.empty:
+        yield method, np.arange(len(rows))
+        return
+    groups = hyper.groupby(list(hyper), dropna=False).ngroup().to_numpy()
+    for group in np.unique(groups):
+        where = np.flatnonzero(groups == group)
+        given = hyper.iloc[where[:1]].dropna(axis=1)
+        values = [f"{name.removeprefix(HYPER)}={given[name].iloc[0]!s}" for name in given]
+        yield f"{method} ({', '.join(values)})" if values else method, where
 
 
-def _label(method: str, names: list[Any], key: Any) -> str:
-    values = key if isinstance(key, tuple) else (key,)
-    given = [
-        f"{name.removeprefix(HYPER)}={value!s}"
-        for name, value in zip(names, values, strict=True)
-        if value == value
-    ]
-    return f"{method} ({', '.join(given)})" if given else method
-
-
-def _check_studies(frame: pd.DataFrame, method: str, label: str, where: np.ndarray) -> int | None:
+def _last_step(
+    rows: pd.DataFrame, method: str, label: str, facts: dict[str, dict[str, Any]]
+) -> int | None:
     """The last step of a finished run; raises if studies bring runs that are not of one kind."""
-    facts = frame.attrs.get(STUDIES, {})
-    if "study" not in frame:
+    if "study" not in rows:
         [fact] = facts.values() if len(facts) == 1 else [{}]
         return fact.get("last_step")
-    rows = frame.iloc[where]
-    seeds = {study: set(group) for study, group in rows.groupby("study", sort=True)["seed"]}
-    (first, *others) = seeds
-    for other in others:
-        both = sorted(seeds[first] & seeds[other])
-        settings = [_settings(facts.get(study, {}), method) for study in (first, other)]
-        if both or settings[0] != settings[1]:
-            shared = f"seeds {both} of" if both else "different settings of"
+    groups: Any = rows.groupby("study")["seed"]
+    seeds = {study: set(group) for study, group in groups}
+    for pair in itertools.combinations(seeds, 2):
+        both = sorted(set.intersection(*map(seeds.__getitem__, pair)))
+        other_fields = differences(*(_settings(facts.get(study, {}), method) for study in pair))
+        if both or other_fields:
+            what = f"seeds {both}" if both else f"other settings ({', '.join(other_fields)})"
             raise CurvesError(
-                f"{first} and {other} both have {label}, with {shared} it. Load one of them, or "
-                "name them apart first: frame.loc[frame.study == …, 'method'] = 'another name'."
+                f"{' and '.join(pair)} both have {label}, with {what}. Load one of them, or name "
+                "them apart: frame.loc[frame.study == …, 'method'] = 'another name'."
             )
-    return facts.get(first, {}).get("last_step")
+    return facts.get(next(iter(seeds)), {}).get("last_step")
 
 
-def _settings(fact: dict[str, Any], method: str) -> Any:
-    """All that makes a run of a method, without which and how many runs there are."""
+def _settings(fact: dict[str, Any], method: str) -> dict[str, Any]:
+    """All that makes a run of a method what it is, and not which or how many runs there are."""
     experiment = fact.get("experiment")
     if not isinstance(experiment, dict):
-        return experiment
-    apart = ("title", "seeds", "scales", "methods", "data_folder")
-    return [
-        {name: value for name, value in experiment.items() if name not in apart},
-        experiment.get("methods", {}).get(method),
-    ]
+        return {"experiment": experiment}
+    apart = ("title", "seeds", "scales", "methods", "data_folder", "collapse")
+    rest = {name: value for name, value in experiment.items() if name not in apart}
+    return rest | {f"methods.{method}": experiment.get("methods", {}).get(method, {})}
 
 
 def _column(frame: pd.DataFrame, metric: str) -> np.ndarray:
@@ -252,6 +251,11 @@ def _column(frame: pd.DataFrame, metric: str) -> np.ndarray:
     absent = [name for name in ("method", "seed", "step", "task") if name not in frame]
     if absent:
         raise CurvesError(f"The table lacks the columns {absent}: use one from `load`.")
+    for name in ("seed", "step", "task"):
+        if frame[name].dtype.kind not in "iu":
+            raise CurvesError(f"Column {name!r} must hold whole numbers, got {frame[name].dtype}.")
+    if not len(frame):
+        raise CurvesError("The table has no rows: nothing was measured yet.")
     known = _metrics(frame)
     if metric not in known:
         close = difflib.get_close_matches(str(metric), known, n=1)

@@ -79,10 +79,12 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> np.ndarray:
     Returns:
       [thresholds].
     """
-    ordered = np.sort(_flat(scores, None))
+    ordered, thresholds = np.sort(_flat(scores, None)), np.asarray(thresholds, np.float64)
+    if np.isnan(thresholds).any():
+        raise ValueError("thresholds must be numbers, got NaN.")
     if np.isnan(ordered[-1]):
-        return np.full(np.shape(thresholds), np.nan)
-    return 1 - np.searchsorted(ordered, np.asarray(thresholds), side="right") / len(ordered)
+        return np.full(thresholds.shape, np.nan)
+    return 1 - np.searchsorted(ordered, thresholds, side="right") / len(ordered)
 
 
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
@@ -97,8 +99,8 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
         raise ValueError(f"x and y must have the same tasks, got {x.shape[1]} and {y.shape[1]}.")
     if np.isnan(x).any() or np.isnan(y).any():
         return float("nan")
-    difference = x[:, None] - y[None]
-    return float(((difference > 0) + 0.5 * (difference == 0)).mean())
+    better, equal = x[:, None] > y[None], x[:, None] == y[None]
+    return float((better + 0.5 * equal).mean())
 
 
 def bootstrap(
@@ -111,11 +113,12 @@ def bootstrap(
     """Percentile interval of a statistic by the stratified bootstrap, as rliable's.
 
     In every repetition the runs of each task are drawn anew with replacement, independently of
-    other tasks (or points) and samples.
+    other tasks and samples. So tasks must be runs of their own: the points of one curve are not,
+    and a statistic that puts them together needs one number a run first, such as their mean.
 
     Args:
       statistic: of as many arrays as there are samples, of their shapes; a number or an array.
-      *samples: each [runs, tasks], or [runs].
+      *samples: each [runs], [runs, tasks], or [runs, tasks, …].
       repeats: how many repetitions.
       confidence: share of the repetitions that are within.
       key: of the draws: the same key, the same interval.
@@ -125,29 +128,24 @@ def bootstrap(
       run, which says nothing of others.
     """
     arrays = [_finite(sample) for sample in samples]
-    for array in arrays:
-        if array.ndim not in (1, 2) or 0 in array.shape:
-            raise ValueError(
-                f"Samples must be [runs] or [runs, tasks] and not empty, got {list(array.shape)}."
-            )
-    if not arrays:
-        raise ValueError("bootstrap needs at least one sample: arrays [runs, tasks].")
+    if not arrays or any(array.ndim == 0 or array.size == 0 for array in arrays):
+        shapes = [list(array.shape) for array in arrays]
+        raise ValueError(f"Samples must be [runs, …] and not empty, got shapes {shapes}.")
     if repeats < 1 or not 0 < confidence < 1:
         raise ValueError(
             "repeats must be at least 1 and confidence between 0 and 1, "
             f"got {repeats} and {confidence}."
         )
+    point = np.asarray(statistic(*arrays), np.float64)
     rng = np.random.default_rng(key)
-    drawn = []
-    for _ in range(repeats):
-        picks = (rng.integers(len(array), size=array.shape) for array in arrays)
-        again = (np.take_along_axis(a, pick, axis=0) for a, pick in zip(arrays, picks, strict=True))
-        drawn.append(statistic(*again))
-    values = np.asarray(drawn, np.float64)
-    if min(map(len, arrays)) == 1:
-        values = np.full_like(values, np.nan)
+    drawn = np.empty((repeats, *point.shape))
+    for i in range(repeats):
+        picks = [rng.integers(len(array), size=array.shape) for array in arrays]
+        drawn[i] = statistic(*map(_taken, arrays, picks))
     tail = 50 * (1 - confidence)
-    low, high = np.percentile(values, [tail, 100 - tail], axis=0)
+    ends = np.percentile(drawn, [tail, 100 - tail], axis=0)
+    unknown = np.isnan(point) | (min(map(len, arrays)) == 1)
+    low, high = np.where(unknown, np.nan, ends)
     return Interval(low[()], high[()])
 
 
@@ -160,19 +158,19 @@ def _finite(x: ArrayLike) -> np.ndarray:
     return values
 
 
+def _taken(values: np.ndarray, picks: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(values, picks, axis=0)
+
+
 def _flat(x: ArrayLike, axis: Axis) -> np.ndarray:
     """The values with the axes to reduce as one, the first."""
-    values = _finite(x)
-    axes = (
-        tuple(range(values.ndim))
-        if axis is None
-        else (axis if isinstance(axis, tuple) else (axis,))
-    )
+    values = np.atleast_1d(_finite(x))
+    axes = range(values.ndim) if axis is None else np.atleast_1d(axis)
     values = np.moveaxis(values, axes, range(len(axes)))
-    values = values.reshape(-1, *values.shape[len(axes) :])
-    if not len(values):
+    reduced, rest = values.shape[: len(axes)], values.shape[len(axes) :]
+    if not np.prod(reduced):
         raise ValueError("There are no scores: at least one run is needed.")
-    return values
+    return values.reshape(np.prod(reduced), *rest)
 
 
 def _by_task(name: str, scores: ArrayLike) -> np.ndarray:

@@ -49,7 +49,7 @@ def as_published(curves: Curves) -> Summary:
     """
     values = curves.whole().values
     centre = statistics.iqm_as_published(values)
-    low, high = statistics.iqr(values)
+    low, high = _around(centre, *statistics.iqr(values))
     peak = int(centre.argmax())
     return Summary(
         average=Estimate(float(centre.mean()), float(low.mean()), float(high.mean())),
@@ -75,13 +75,16 @@ def ours(curves: Curves, *, key: int = 0) -> Summary:
     values = curves.whole().values
     of_seeds = np.stack([values.mean(axis=1), values[:, -1], values.max(axis=1)], axis=1)
     centre = statistics.iqm(of_seeds)
-    low, high = statistics.bootstrap(statistics.iqm, of_seeds, key=key)
-    # A percentile interval need not hold the estimate, if the draws are few or odd.
-    low, high = np.minimum(low, centre), np.maximum(high, centre)
+    low, high = _around(centre, *statistics.bootstrap(statistics.iqm, of_seeds, key=key))
     average, final, peak = (_at(centre, low, high, i) for i in range(3))
     steps = np.sort(curves.steps[values.argmax(axis=1)])
     peak_step = int(steps[(len(steps) - 1) // 2])
     return Summary(average, final, peak, peak_step, len(curves.seeds))
+
+
+def _around(centre: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The interval, wide enough for the estimate: it need not be, by rounding or odd draws."""
+    return np.minimum(low, centre), np.maximum(high, centre)
 
 
 def _at(value: np.ndarray, low: np.ndarray, high: np.ndarray, i: int) -> Estimate:

@@ -48,21 +48,18 @@ def collapses(
         ends a stretch.
       drop: how far below the peak, in the unit of the returns.
       sustained: for how many steps.
-      relative: whether `drop` is a share (above 0, at most 1) of the height of the peak: above zero,
-        or above the run's first return if that is negative. A run that never rose above its
+      relative: whether `drop` is a share (above 0, at most 1) of the peak's height: that above
+        zero, or above the run's first return if that is negative. A run that never rose above its
         negative first return cannot collapse.
     """
     steps, returns = _checked(steps, returns, drop, sustained, relative)
-    gap, below, known = _below(returns, drop, relative)
-    first = _stretches(below)
-    lasting = below & (steps[known] - steps[np.maximum(first - 1, 0)] >= sustained)
-    # The last point of a stretch, where all that it is going to last is seen.
-    final = below & ~np.pad(below[:, 1:], ((0, 0), (0, 1)))
+    gap, now, first, known = _watched(steps, returns, drop, sustained, relative)
+    last = now & ~np.pad(now[:, 1:], ((0, 0), (0, 1)))
     found = []
-    for run, point in zip(*np.nonzero(lasting & final), strict=True):
+    for run, point in zip(*np.nonzero(last), strict=True):
         begin, end = first[run, point], known[run, point]
         depth = float(np.nanmax(gap[run, begin : end + 1]))
-        still = bool(point == returns.shape[1] - 1)
+        still = bool(point == len(steps) - 1)
         found.append(Collapse(int(run), int(steps[begin - 1]), int(steps[end]), still, depth))
     return found
 
@@ -97,45 +94,45 @@ def collapsing(
       ends.
     """
     steps, returns = _checked(steps, returns, drop, sustained, relative)
-    _, below, known = _below(returns, drop, relative)
-    first = _stretches(below)
-    return below & (steps[known] - steps[np.maximum(first - 1, 0)] >= sustained)
+    return _watched(steps, returns, drop, sustained, relative)[1]
 
 
-def _below(
-    returns: np.ndarray, drop: float, relative: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How far below the peak, whether that is far enough, and when it was last measured.
+def _watched(
+    steps: np.ndarray, returns: np.ndarray, drop: float, sustained: int, relative: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What is known of each point, all [runs, points].
 
     Returns:
-      Distance to the running maximum before, [runs, points]; whether the run is below peak − drop,
-      where it is not measured as it was before; index of the last point that was measured.
+      The distance to the running maximum before; whether the run is in a collapse; the first point
+      of the stretch that the point is in, if it is in one; the last point that was measured.
     """
     runs, points = returns.shape
-    measured = ~np.isnan(returns)
+    number, measured = np.arange(points), ~np.isnan(returns)
     peak = np.maximum.accumulate(np.where(measured, returns, -np.inf), axis=1)
     before = np.pad(peak, ((0, 0), (1, 0)), constant_values=-np.inf)[:, :points]
+    known = np.maximum.accumulate(np.where(measured, number, 0), axis=1)
     gap = before - returns
-    if relative:
+    if relative and points:
         first = returns[np.arange(runs), measured.argmax(axis=1)][:, None]
         height = before - np.minimum(first, 0)
         far = (height > 0) & (gap >= drop * height)
     else:
         far = gap >= drop
-    known = np.maximum.accumulate(np.where(measured, np.arange(points), 0), axis=1)
-    return gap, np.take_along_axis(far, known, axis=1), known
-
-
-def _stretches(below: np.ndarray) -> np.ndarray:
-    """Index of the first point of the stretch that each point is in; only where it is in one."""
-    begins = below & ~np.pad(below, ((0, 0), (1, 0)))[:, :-1]
-    return np.maximum.accumulate(np.where(begins, np.arange(below.shape[1]), 0), axis=1)
+    below = np.take_along_axis(far, known, axis=1)
+    begins = below & ~np.pad(below, ((0, 0), (1, 0)))[:, :points]
+    first = np.maximum.accumulate(np.where(begins, number, 0), axis=1)
+    # A bin begins where the one before ends, and nothing is below before there was a peak.
+    lasted = steps[known] - steps[first - 1]
+    return gap, below & (lasted >= sustained), first, known
 
 
 def _checked(
     steps: ArrayLike, returns: ArrayLike, drop: float, sustained: int, relative: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     steps = np.asarray(steps)
+    if steps.dtype.kind not in "iu" and steps.size:
+        raise ValueError(f"steps must be whole numbers, got {steps.dtype}.")
+    steps = steps.astype(np.int64)
     returns = np.atleast_2d(np.asarray(returns, np.float64))
     if steps.ndim != 1 or returns.ndim != 2 or returns.shape[1] != len(steps):
         raise ValueError(

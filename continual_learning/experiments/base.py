@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self
 
+from continual_learning.experiments import collapse_rule
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import check_fields, field, fields_of
 
@@ -96,6 +97,7 @@ class ExperimentSpec:
     scales: Mapping[str, Mapping[str, Any]] = field(
         factory=dict, help="smaller budgets: which fields get which values"
     )
+    collapse: str | None = field(None, help=collapse_rule.HELP)
 
     def __post_init__(self):
         check_fields(self)
@@ -107,6 +109,9 @@ class ExperimentSpec:
             _check_name("the name of a method", name)
             if not isinstance(method, MethodSpec):
                 raise StudyError(f"methods.{name} must be a MethodSpec, got {method!r}.")
+        if self.collapse is not None:
+            with located("collapse"):
+                collapse_rule.parse_rule(self.collapse)
         self._check()
         scales = _table("scales", self.scales)
         scales = {name: self._checked_scale(name, scales[name]) for name in scales}

@@ -16,6 +16,7 @@ from continual_learning.experiments import build, environment, extras, sinks, sp
 from continual_learning.experiments.progress import display
 from continual_learning.experiments.runner import Lanes, Progress, run_method
 from continual_learning.experiments.storage.store import Store
+from continual_learning.experiments.watch import Watch, ended_by_collapse
 
 REQUEUE = 75
 """Exit code of a study that was told to stop: run it again to go on."""
@@ -76,6 +77,8 @@ def status(path: Path) -> str:
     for method in methods:
         finished = done.get(method, 0)
         word = "finished" if finished == total else "not begun" if finished == 0 else "to resume"
+        if ended_by_collapse(store, experiment, method):
+            word = "ended by collapse"
         lines.append(f"  {method:16} {finished:5} of {total} chunks  {word}")
     return "\n".join(lines)
 
@@ -111,15 +114,20 @@ def _go(
     try:
         with _stop_signals() as stopped, display(quiet, len(methods)) as shown:
 
+            def ended(method: str) -> bool:
+                return ended_by_collapse(store, experiment, method)
+
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return late or bool(stopped())
 
             def left() -> bool:
                 done, total = store.progress(), build.chunks(experiment)
-                return any(done.get(method, 0) < total for method in methods)
+                return any(done.get(method, 0) < total and not ended(method) for method in methods)
 
             for method in methods:
+                if ended(method):
+                    continue
                 trainer = build.trainer(experiment, method, data)
                 shown.method(method, store.progress().get(method, 0), trainer.chunks)
 
@@ -128,26 +136,42 @@ def _go(
                         outlet.write(progress.method, progress.columns)
                     shown.chunk(progress, headline)
 
+                watch = Watch(store, experiment, method, trainer.headline)
                 store.log(f"{method}: begins")
                 finished = run_method(
                     method,
                     trainer,
                     Lanes(seeds),
                     store,
-                    stop=stop,
+                    extend=watch,
+                    stop=lambda watch=watch: stop() or watch.ended,
                     report=report,
                     checkpoint_seconds=checkpoint_seconds,
                 )
-                store.log(f"{method}: {'finished' if finished else 'stopped'}")
+                by_collapse = not finished and watch.ended
+                word = "finished" if finished else "ended by collapse" if by_collapse else "stopped"
+                store.log(f"{method}: {word}")
+                finished = finished or by_collapse
                 if not finished or (stop() and left()):
                     finished = False
                     break
     finally:
         for outlet in outlets:
             outlet.close()
+    if not quiet:
+        _tell_collapses(store, experiment, methods)
     if not finished and not quiet:
         print(f"Stopped with everything kept. To go on: continual resume {store_path}")
     return 0 if finished else REQUEUE
+
+
+def _tell_collapses(store: Store, experiment: spec.ExperimentSpec, methods: Sequence[str]) -> None:
+    ended = [method for method in methods if ended_by_collapse(store, experiment, method)]
+    if ended:
+        print(
+            f"Ended by collapse ({experiment.collapse}), with everything kept: {', '.join(ended)}. "
+            "They are not resumed; a study without `stop` runs them to their end."
+        )
 
 
 @contextmanager

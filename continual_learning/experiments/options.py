@@ -170,12 +170,13 @@ def _add_field(group: Any, spec: ExperimentSpec, each: Field) -> None:
         )
         return
     none = ", or none" if each.optional else ""
+    explained = f"{each.help}: {_expected(each)}{none} ({shown})"
     group.add_argument(
         flag,
         type=argument(each.parse),
         default=argparse.SUPPRESS,
         metavar="VALUE",
-        help=f"{each.help}: {_expected(each)}{none} ({shown})",
+        help=explained.replace("%", "%%"),  # argparse fills in what a % stands for
     )
 
 

@@ -104,6 +104,7 @@ def run_method(
     lanes: Lanes,
     keeper: Keeper,
     *,
+    extend: Callable[[int, Columns], Columns] = lambda chunk, columns: columns,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Progress], None] = lambda progress: None,
     checkpoint_seconds: float = 60.0,
@@ -115,6 +116,7 @@ def run_method(
       trainer: the program.
       lanes: the seeds.
       keeper: where rows and states go.
+      extend: (chunk, its rows) -> the rows to keep, with columns that the host adds.
       stop: asked after every chunk; True ends the run with everything kept.
       report: told after every chunk.
       checkpoint_seconds: how long to go without keeping the state. Chunks after the last state
@@ -142,7 +144,7 @@ def run_method(
     for number in range(first, trainer.chunks):
         begin = time.monotonic()
         state, rows = chunk(state, hyper, data)
-        columns = tidy(lanes, lanes.real(rows))
+        columns = extend(number, tidy(lanes, lanes.real(rows)))
         keeper.write_part(method, number, columns)
         now = time.monotonic()
         last, stopping = number + 1 == trainer.chunks, stop()

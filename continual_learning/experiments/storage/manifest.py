@@ -63,17 +63,22 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def check_same(folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     """Raises a StoreError that lists the fields in which two studies differ."""
-    here, there = _fields(stored), _fields(plain(asked))
     lines = [
-        f"  {name}: {here.get(name, _ABSENT)!r} in the folder, {there.get(name, _ABSENT)!r} asked"
-        for name in here | there
-        if not _same(here.get(name, _ABSENT), there.get(name, _ABSENT))
+        f"  {name}: {here!r} in the folder, {there!r} asked"
+        for name, (here, there) in differences(stored, plain(asked)).items()
     ]
     if lines:
         raise StoreError(
             f"{folder} holds another study:\n" + "\n".join(lines) + "\n"
             "Resume it as it is, or choose another folder."
         )
+
+
+def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """{"dotted.path": (value in a, value in b)} of what differs in two tables."""
+    here, there = _fields(a), _fields(b)
+    pairs = {name: (here.get(name, _ABSENT), there.get(name, _ABSENT)) for name in here | there}
+    return {name: pair for name, pair in pairs.items() if not _same(*pair)}
 
 
 def plain(value: Any, where: str = "study") -> Any:

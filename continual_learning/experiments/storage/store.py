@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from continual_learning.experiments import extras
 from continual_learning.experiments.storage import checkpoint, manifest
 from continual_learning.experiments.storage.files import (
@@ -25,7 +27,7 @@ from continual_learning.experiments.storage.files import (
     write_file,
 )
 from continual_learning.experiments.storage.lock import Lock
-from continual_learning.experiments.storage.parts import Parts
+from continual_learning.experiments.storage.parts import Parts, read_part
 
 __all__ = ["Store", "StoreError"]
 
@@ -133,6 +135,11 @@ class Store:
         """
         newest = self._check_new(method, chunk)
         self._parts.write(method, chunk, columns, newest)
+
+    def read_part(self, method: str, chunk: int) -> dict[str, np.ndarray]:
+        """The metrics of a chunk, as they were written."""
+        table = read_part(self._parts.path(method, chunk))
+        return {name: table[name].to_numpy() for name in table.column_names if name != "method"}
 
     def save(self, method: str, chunk: int, state: Any) -> None:
         """Saves the state after a chunk; the newest two checkpoints of a method are kept.
