@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(STAMP) ## Watch Adam lose plasticity and reset methods keep it: three minutes, results in demo/
+demo: $(STAMP) ## Watch Adam lose plasticity and reset methods keep it: three minutes, report in demo/
 	$(BIN)/python examples/plasticity_demo.py
 
 test: lint ## Lint, then run the tests

@@ -57,7 +57,7 @@ def _report(args: argparse.Namespace) -> int:
     extras.require("studies")
     words = [shlex.quote(str(folder)) for folder in args.folders]
     if args.watch:
-        from continual_learning.analysis.report.watch import watch
+        from continual_learning.analysis.report.live import watch
 
         watch(args.folders, port=args.port or 0)
         return 0

@@ -131,8 +131,19 @@ def test_a_study_that_runs(tmp_path):
     assert "not finished, 62% of all steps" in text
     assert "CPR is not finished" in text and "(50%)" in text
     assert "No rows yet: ReDo." in text
-    assert "Not compared, since not finished: CPR." in text
+    assert "Not compared, since not whole: CPR." in text
     assert "newest rows of" in text
+
+
+def test_a_method_that_was_ended_by_collapse(tmp_path):
+    experiment = report_study.ant(tasks=6, iterations=12, seeds=3, collapse="drop = 10; stop = 2")
+    folder = report_study.write(tmp_path / "a", experiment, ("adam",), until={"adam": 0.5})
+    [section] = studies.read([folder])
+    for seeds, words in ((1, "is not finished"), (2, "was ended when 2 seeds had collapsed")):
+        fallen = (section.frame.seed < seeds).astype(int)
+        changed = section._replace(frame=section.frame.assign(collapse=fallen))
+        methods = facts.facts(changed, series.locate(changed), "episode_return")
+        assert any(f"Adam {words}" in each for each in notices(changed, methods))
 
 
 def test_a_study_without_rows(tmp_path):

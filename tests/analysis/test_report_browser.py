@@ -7,8 +7,8 @@ from hashlib import sha256
 import pytest
 
 from continual_learning.analysis import report
+from continual_learning.analysis.report import live
 from continual_learning.analysis.report import page as page_module
-from continual_learning.analysis.report import watch
 from tests.analysis import browser as driver
 from tests.analysis import hostile, report_study
 
@@ -314,7 +314,7 @@ def test_all_controls_have_names(page):
 
 def test_the_live_page_follows_and_keeps_the_view(browser, tmp_path, monkeypatch):
     monkeypatch.setattr(page_module, "POLL", 200)
-    monkeypatch.setattr(watch, "SECONDS", 0.1)
+    monkeypatch.setattr(live, "SECONDS", 0.1)
     experiment = report_study.ant(tasks=6, iterations=12, seeds=2)
     study = report_study.write(tmp_path / "s", experiment, ("adam", "cpr"), until={"cpr": 0.5})
     browser.size(1280, 900)
@@ -341,7 +341,7 @@ def test_the_live_page_follows_and_keeps_the_view(browser, tmp_path, monkeypatch
 @contextmanager
 def serving(study):
     """A live page: its address, and what ends its server."""
-    with watch.serve(watch.Live([study]), 0) as server:
+    with live.serve(live.Live([study]), 0) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
 

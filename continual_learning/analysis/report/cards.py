@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 
-from continual_learning.analysis.report.facts import SUSTAINED, Best, Method, rules, table_bin
+from continual_learning.analysis.report.facts import (
+    SUSTAINED,
+    Best,
+    Method,
+    ended_by_collapse,
+    rules,
+    table_bin,
+)
 from continual_learning.analysis.report.markup import (
     Markup,
     difference,
@@ -71,10 +78,11 @@ def notices(section: Section, methods: list[Method]) -> list[str]:
         found.append(f"No rows yet: {listed(absent)}.")
     for each in methods:
         if each.finished is False and section.end:
-            share = each.reached / section.end
+            fallen = ended_by_collapse(section, each)
+            why = f"was ended when {fallen} seeds had collapsed" if fallen else "is not finished"
             found.append(
-                f"{name(each.name)} is not finished: step {each.reached:,} of {section.end:,} "
-                f"({share:.0%}). Its numbers are of what it has done so far."
+                f"{name(each.name)} {why}: step {each.reached:,} of {section.end:,} "
+                f"({each.reached / section.end:.0%}). Its numbers are of what it has done."
             )
         if each.gaps:
             found.append(
@@ -205,7 +213,7 @@ def _best(methods: list[Method], best: Best, main: str) -> Markup:
         rule += f" Compared up to step {best.until:,}, which all methods have."
     if best.left_out:
         left = listed([name(each) for each in best.left_out])
-        rule += f" Not compared, since not finished: {left}."
+        rule += f" Not compared, since not whole: {left}."
     return _card("Best method", headline, text, rows, rule)
 
 

@@ -15,6 +15,8 @@ from continual_learning.analysis.report.series import PAPER_BIN, Rows, values_of
 from continual_learning.analysis.report.studies import Section
 from continual_learning.analysis.summary import Estimate, Summary, as_published, ours
 from continual_learning.diagnostics.collapse import Collapse, collapses
+from continual_learning.experiments.collapse_rule import parse_rule
+from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.storage.parts import HYPER
 
 SUSTAINED = 4_000_000
@@ -196,6 +198,19 @@ def _dormant(section: Section, rows: Rows, window: int) -> np.ndarray:
     here = rows.curves.steps <= rows.reached.min()
     tasks = rows.curves.tasks
     return _mean(values[:, here & (tasks > tasks[here].max(initial=0) - window)])
+
+
+def ended_by_collapse(section: Section, method: Method) -> int:
+    """How many seeds had collapsed when that ended the method; 0 if it did not."""
+    text = section.folders[0].experiment.get("collapse")
+    if not isinstance(text, str) or "collapse" not in section.frame:
+        return 0
+    rows: Any = section.frame[section.frame.method == method.name]
+    fallen = int((rows.groupby("seed")["collapse"].max() > 0).sum())
+    try:
+        return fallen if parse_rule(text).ends(fallen, len(method.seeds)) else 0
+    except StudyError:  # a rule of another version
+        return 0
 
 
 def best(methods: list[Method], main: str) -> Best:
