@@ -177,8 +177,10 @@ def test_metrics_of_its_own(tmp_path):
     columns = rows({0: [1.0] * 8})
     columns["<b>mine"] = columns.pop("test_accuracy")
     columns["note"] = np.array(["x"] * 8)
+    columns["whole"] = np.arange(8) > 3
     folder = report_study.store(tmp_path / "a", TABLE, {"cpr": columns})
     page = report.make([folder])
+    assert "Not drawn, since they hold no numbers: note." in text_of(page)
     assert data_of(page)["sections"][0]["main"] == "<b>mine"
     assert "No rule for &lt;b&gt;mine" in page and "<b>mine" not in page
 

@@ -80,8 +80,9 @@ class Section(NamedTuple):
     @property
     def end(self) -> int | None:
         """Step at which a run is finished, if that is known."""
-        known = self.tasks is not None and self.steps_per_task is not None
-        return self.tasks * self.steps_per_task if known else None  # pyright: ignore
+        if self.tasks is None or self.steps_per_task is None:
+            return None
+        return self.tasks * self.steps_per_task
 
 
 def read(paths: Sequence[str | Path]) -> list[Section]:
@@ -147,6 +148,9 @@ def _section(folders: list[Folder]) -> Section:
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     frame.attrs = {}
     frame = _finite(frame, notices)
+    others = [name for name in _measured(frame) if name not in numeric(frame)]
+    if others:
+        notices.append(f"Not drawn, since they hold no numbers: {', '.join(others)}.")
     tasks, steps = _budget(first)
     if steps is not None and not frame.empty and frame.step.max() > (tasks or 0) * steps:
         notices.append(
@@ -217,9 +221,12 @@ def _budget(experiment: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 def numeric(frame: pd.DataFrame) -> list[str]:
     """The columns that are metrics or task parameters and hold numbers."""
+    return [name for name in _measured(frame) if pd.api.types.is_numeric_dtype(frame[name])]
+
+
+def _measured(frame: pd.DataFrame) -> list[str]:
     index = ("method", "seed", "step", "task")
-    names = [name for name in frame if name not in index and not name.startswith(HYPER)]
-    return [name for name in names if pd.api.types.is_numeric_dtype(frame[name])]
+    return [str(n) for n in frame if n not in index and not str(n).startswith(HYPER)]
 
 
 def parameters(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
