@@ -11,9 +11,9 @@ What is shown, after each task, for every seed (thin) and their mean (thick):
   right: the share of hidden units that are dormant, that is, whose mean activation over the images
     is below a tenth of their layer's average.
 
-Run it with `make demo` or `python examples/plasticity_demo.py`; it needs the extra `demo`. The folder
-is that of any study: `continual status demo/study` reads it. At the end comes the report of the study
-(`continual report demo/study`), a page with all curves and tables, which is to be opened in a browser.
+Run it with `make demo` or `python examples/plasticity_demo.py`; it needs the extra `demo`. The
+folder is that of any study: `continual status demo/study` reads it. At the end comes the report of
+the study (`continual report demo/study`), a page with all curves and tables, for a browser.
 """
 
 import argparse

@@ -288,3 +288,13 @@ def test_an_interrupt_ends_it_cleanly(study):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out.strip(), err) == (0, "", "")
+
+
+def test_the_python_of_the_page(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
+    [code] = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    names = {}
+    exec(code.replace("runs/digits", str(folder)), names)
+    assert report.MARK in names["page"].encode()
+    assert (tmp_path / "digits.html").exists()

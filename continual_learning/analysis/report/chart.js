@@ -220,7 +220,7 @@ function drawChart(canvas, scene) {
 
   context.save();
   context.beginPath();
-  context.rect(box.left, box.top, box.width, box.height);
+  context.rect(box.left, box.top - 2, box.width, box.height + 4); // a line at the edge is whole
   context.clip();
   drawLines(context, scene, X, Y);
   context.restore();

@@ -51,7 +51,7 @@ def number(value: float, share: bool = False, digits: int = 2) -> str:
 
 def difference(value: float, share: bool = False) -> str:
     """A change, with its sign; that of a share in percentage points."""
-    text = number(value, share).replace(" %", " pp")
+    text = number(value, share, digits=1).replace(" %", " pp")
     return f"+{text}" if value > 0 else text
 
 
