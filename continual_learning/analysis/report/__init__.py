@@ -1,6 +1,7 @@
 """`continual report`: studies as one page that works offline.
 
-The charts are a module of our own on canvas (`chart.js` draws, `view.js` and its neighbours are the controls) rather than Vega-Lite:
+The charts are our own, on canvas (`chart.js` draws, `view.js` and its neighbours hold the controls),
+rather than Vega-Lite's:
 
 - Vega's offline bundle is 0.9 MB of script, and its expressions are compiled with `eval` unless its
   interpreter is used; ours is 38 kB, and the page's Content-Security-Policy allows these scripts by
