@@ -341,6 +341,26 @@ def test_no_extreme_is_lost_when_there_are_many_rows(tmp_path):
     assert "so that no extreme is lost" in text_of(report.make([tmp_path / "a"]))
 
 
+def test_a_bin_that_is_not_full_has_no_mean(tmp_path):
+    total = 102
+    section = by_hand(tmp_path / "a", cpr=rows({0: list(range(total)), 1: [0.0] * (total - 2)}))
+    data = series.section_data(
+        section._replace(steps_per_task=None),
+        series.locate(section),
+        ["test_accuracy"],
+        "test_accuracy",
+        26,
+    )
+    assert data["levels"][0] == "4 steps (4 rows)"
+    [line] = data["groups"][0]["metrics"][0]["lines"][0]
+    np.testing.assert_array_equal(numbers(data["grids"][line["grid"]])[-2:], [100, 102])
+    np.testing.assert_array_equal(numbers(line["count"], "<u2"), [2] * 25 + [0])
+    iqm = unpacked(line["centre"])[0]
+    assert iqm[-2] == pytest.approx((96 + 97 + 98 + 99) / 4 / 2, abs=0.01)
+    assert np.isnan(iqm[-1])
+    assert unpacked(line["seeds"])[0, -2:] == pytest.approx([101, 100], abs=0.01)  # goes on
+
+
 def test_rows_in_which_something_is_not_measured_make_no_gaps(tmp_path):
     rank = np.array([np.nan, 5.0] * 4)
     section = by_hand(

@@ -1,7 +1,7 @@
 """`continual report`: studies as one page that works offline.
 
-The charts are our own, on canvas (`chart.js` draws, `view.js` and its neighbours hold the controls),
-rather than Vega-Lite's:
+The charts are our own, on canvas (`chart.js` draws, `view.js` and its neighbours do the rest),
+and not Vega-Lite's:
 
 - Vega's offline bundle is 0.9 MB of script, and its expressions are compiled with `eval` unless its
   interpreter is used; ours is 38 kB, and the page's Content-Security-Policy allows these scripts by
