@@ -188,6 +188,20 @@ def test_metrics_of_its_own(tmp_path):
 # numbers -----------------------------------------------------------------------------------------
 
 
+def test_no_episode_has_ended_yet(tmp_path):
+    folder = report_study.write(tmp_path / "a", methods=("cpr",))
+    [section] = studies.read([folder])
+    columns = {n: v.to_numpy() for n, v in section.frame.drop(columns="method").items()}
+    columns["episode_return"] = np.full(len(section.frame), np.nan)
+    other = report_study.store(tmp_path / "b", TABLE, {"cpr": columns})
+    page = report.make([other])
+    assert "No return or accuracy was measured: methods are judged by Reward." in text_of(page)
+    [data] = data_of(page)["sections"]
+    names = [metric["name"] for group in data["groups"] for metric in group["metrics"]]
+    assert data["main"] == "reward" in names
+    assert "episode_return" not in names
+
+
 def test_the_best_method_by_hand(tmp_path):
     section = by_hand(
         tmp_path / "a",
@@ -304,7 +318,7 @@ def test_the_middle_is_drawn_where_all_seeds_have_a_value(tmp_path):
         cpr=rows({0: [0.0] * 8, 1: [0.2] * 8, 2: [0.4] * 4, 3: [0.6] * 8, 4: [5] * 8}),
     )
     located = series.locate(section)
-    data = series.section_data(section, located, ["test_accuracy"], "test_accuracy", 800)
+    data = series.section_data(section, located, "test_accuracy", 800)
     [[line], *_] = data["groups"][0]["metrics"][0]["lines"]
     np.testing.assert_array_equal(numbers(data["grids"][line["grid"]]), np.arange(1, 9))
     np.testing.assert_array_equal(numbers(line["count"], "<u2"), [5] * 4 + [4] * 4)
@@ -326,7 +340,7 @@ def test_no_extreme_is_lost_when_there_are_many_rows(tmp_path):
     }
     [section] = studies.read([report_study.store(tmp_path / "a", TABLE, {"cpr": columns})])
     located = series.locate(section)
-    data = series.section_data(section, located, ["test_accuracy"], "test_accuracy", 100)
+    data = series.section_data(section, located, "test_accuracy", 100)
     assert data["binned"]
     assert data["levels"][0] == "500 steps (50 rows)"
     [line] = data["groups"][0]["metrics"][0]["lines"][0]
@@ -344,13 +358,7 @@ def test_no_extreme_is_lost_when_there_are_many_rows(tmp_path):
 def test_a_bin_that_is_not_full_has_no_mean(tmp_path):
     total = 102
     section = by_hand(tmp_path / "a", cpr=rows({0: list(range(total)), 1: [0.0] * (total - 2)}))
-    data = series.section_data(
-        section._replace(steps_per_task=None),
-        series.locate(section),
-        ["test_accuracy"],
-        "test_accuracy",
-        26,
-    )
+    data = series.section_data(section, series.locate(section), "test_accuracy", 26)
     assert data["levels"][0] == "4 steps (4 rows)"
     [line] = data["groups"][0]["metrics"][0]["lines"][0]
     np.testing.assert_array_equal(numbers(data["grids"][line["grid"]])[-2:], [100, 102])
@@ -366,8 +374,8 @@ def test_rows_in_which_something_is_not_measured_make_no_gaps(tmp_path):
     section = by_hand(
         tmp_path / "a", cpr=rows({0: [0.1] * 8}, srank=rank), adam=rows({0: [0.1] * 8})
     )
-    data = series.section_data(section, series.locate(section), ["srank"], "srank", 800)
-    adam, cpr = data["groups"][0]["metrics"][0]["lines"][0]
+    data = series.section_data(section, series.locate(section), "srank", 800)
+    adam, cpr = data["groups"][1]["metrics"][0]["lines"][0]
     assert adam is None
     np.testing.assert_array_equal(numbers(data["grids"][cpr["grid"]]), [2, 4, 6, 8])
 
@@ -376,7 +384,7 @@ def test_parameters_of_tasks(tmp_path):
     folder = report_study.write(tmp_path / "a", methods=("adam", "cpr"))
     [section] = studies.read([folder])
     names = studies.numeric(section.frame)
-    data = series.section_data(section, series.locate(section), names, "episode_return", 800)
+    data = series.section_data(section, series.locate(section), "episode_return", 800)
     [strip] = data["strips"]
     assert strip["name"] == "friction" and strip["log"] and not strip["same"]
     expected = section.frame.groupby(["seed", "task"]).friction.first().to_numpy()
@@ -389,8 +397,7 @@ def test_parameters_of_tasks(tmp_path):
 def test_a_parameter_that_is_the_same_for_all_seeds_is_one_row(tmp_path):
     delay = np.tile([0.0, 0, 3, 3, 1, 1, 8, 8], 2)
     section = by_hand(tmp_path / "a", cpr=rows({0: [0.1] * 8, 1: [0.2] * 8}, delay=delay))
-    names = studies.numeric(section.frame)
-    data = series.section_data(section, series.locate(section), names, "test_accuracy", 800)
+    data = series.section_data(section, series.locate(section), "test_accuracy", 800)
     [strip] = data["strips"]
     assert strip["same"]
     np.testing.assert_array_equal(numbers(strip["values"]), [0, 3, 1, 8])

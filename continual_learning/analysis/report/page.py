@@ -15,7 +15,7 @@ from typing import Any
 import continual_learning
 from continual_learning.analysis import style
 from continual_learning.analysis.curves import CurvesError, main_metric
-from continual_learning.analysis.report import series
+from continual_learning.analysis.report import metrics, series
 from continual_learning.analysis.report.cards import cards, head, notices
 from continual_learning.analysis.report.facts import best, facts
 from continual_learning.analysis.report.markup import Markup, element, join, name
@@ -102,11 +102,7 @@ def _section(
 ) -> tuple[Markup, dict[str, Any] | None]:
     """A section, and what its charts draw."""
     title = None if alone else element("h2", section.title)
-    try:
-        main = main_metric(section.frame) if rows else None
-    except CurvesError as error:  # metrics of its own: the first one is shown
-        section.notices.append(str(error))
-        main = next(iter(numeric(section.frame)), None)
+    main = _main(section) if rows else None
     methods = facts(section, rows, main) if main else []
     said = notices(section, methods)
     parts = [
@@ -116,7 +112,7 @@ def _section(
     ]
     data = None
     if main:
-        data = series.section_data(section, rows, numeric(section.frame), main, most)
+        data = series.section_data(section, rows, main, most)
         for method in data["methods"]:
             method["name"] = name(method["name"])
         parts += [
@@ -131,6 +127,21 @@ def _section(
         ]
     parts += [element("h3", "Specs, versions and data"), sources(section, out)]
     return element("section", *parts, id=f"section-{i}", class_="experiment"), data
+
+
+def _main(section: Section) -> str | None:
+    """The metric that methods are judged by; where none of the usual ones is, the first."""
+    try:
+        return main_metric(section.frame)
+    except CurvesError:
+        groups = metrics.grouped(series.drawn(section.frame)[0])
+        for column in (column for columns in groups.values() for column in columns):
+            title = metrics.metric(column).title
+            section.notices.append(
+                f"No return or accuracy was measured: methods are judged by {title}."
+            )
+            return column
+    return None
 
 
 def _how(data: dict[str, Any]) -> str:

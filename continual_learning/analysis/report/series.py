@@ -10,7 +10,6 @@ is lost, while the IQM is that of the means of the bins.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ import pandas as pd
 from continual_learning.analysis import statistics
 from continual_learning.analysis.curves import Curves, curves
 from continual_learning.analysis.report import metrics
-from continual_learning.analysis.report.studies import Section, parameters
+from continual_learning.analysis.report.studies import Section, numeric, parameters
 from continual_learning.diagnostics.binning import bin_ends, bin_means
 from continual_learning.experiments.control_spec import PARAMETERS
 from continual_learning.experiments.storage.parts import HYPER
@@ -108,15 +107,22 @@ def levels(section: Section, rows: dict[str, Rows], most: int) -> list[Level]:
     return found
 
 
-def section_data(
-    section: Section, rows: dict[str, Rows], names: Sequence[str], main: str, most: int
-):
+def drawn(frame: Any) -> tuple[list[str], list[str]]:
+    """The columns that are drawn as curves, and the parameters that tasks change.
+
+    A column without a value is neither, nor is a parameter that no task changes.
+    """
+    names = [name for name in numeric(frame) if frame[name].notna().any()]
+    changing = [name for name in parameters(frame, names) if frame[name].nunique() > 1]
+    return [name for name in names if name not in (*changing, *PARAMETERS)], changing
+
+
+def section_data(section: Section, rows: dict[str, Rows], main: str, most: int) -> dict[str, Any]:
     """What the page needs to draw a section, as JSON can hold it.
 
     Args:
       section: the studies.
       rows: from `locate`.
-      names: the columns to show.
       main: the one that is shown large at first.
       most: points a line may have.
     """
@@ -124,16 +130,14 @@ def section_data(
     grids = _Grids()
     seeds = sorted({int(seed) for each in rows.values() for seed in each.curves.seeds})
     chosen = levels(section, rows, most)
-    changing = [name for name in parameters(frame, names) if frame[name].nunique() > 1]
-    fixed = [name for name in PARAMETERS if name in frame]  # those that no task changes
-    drawn = [name for name in names if name not in changing and name not in fixed]
+    names, changing = drawn(frame)
     ends = frame.groupby("task").step.max().cummax().to_numpy(np.float64)
     groups = [
         {
             "title": group,
             "metrics": [_metric(frame[name], rows, chosen, section.end, grids) for name in columns],
         }
-        for group, columns in metrics.grouped(drawn).items()
+        for group, columns in metrics.grouped(names).items()
     ]
     return {
         "extent": int(max(frame.step.max(), section.end or 0)),

@@ -214,7 +214,7 @@ def _budget(experiment: Mapping[str, Any]) -> tuple[int | None, int | None]:
         with trusted():
             known: Any = spec.from_dict(experiment)
         return known.tasks, known.steps_per_task
-    except StudyError:  # of another version, or with fields of its own
+    except (StudyError, TypeError):  # of another version, or with fields of its own
         tasks = experiment.get("tasks")
         return (tasks if isinstance(tasks, int) else None), None
 
