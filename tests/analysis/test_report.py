@@ -234,11 +234,28 @@ def test_methods_that_are_not_finished_are_compared_as_far_as_all_are(tmp_path):
     best = facts.best(
         facts.facts(section, series.locate(section), "test_accuracy"), "test_accuracy"
     )
-    assert best.until == 2
+    assert best.shared.tolist() == [1, 2]
     assert [(name, e.value) for name, e in best.ranking] == [
         ("cpr", 0.9),
         ("adam", pytest.approx(0.3)),
     ]
+
+
+def test_methods_are_compared_at_the_points_that_all_have(tmp_path):
+    gap = [np.nan, 0.1, *[0.5] * 6]
+    section = by_hand(
+        tmp_path / "a",
+        cpr=rows({0: [0.9, 0.9, *[0.4] * 6], 1: [0.9, 0.9, *[0.4] * 6]}),
+        adam=rows({0: gap, 1: gap[::-1]}),
+    )
+    methods = facts.facts(section, series.locate(section), "test_accuracy")
+    best = facts.best(methods, "test_accuracy")
+    assert best.shared.tolist() == [2, 3, 4, 5, 6, 7]
+    cpr, adam = (0.9 + 5 * 0.4) / 6, (0.1 + 5 * 0.5) / 6
+    assert dict((name, e.value) for name, e in best.ranking) == pytest.approx(
+        {"cpr": cpr, "adam": adam}
+    )
+    assert facts.best([], "test_accuracy").ranking == []
 
 
 def test_plasticity_and_adaptation_by_hand(tmp_path):

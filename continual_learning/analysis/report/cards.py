@@ -176,7 +176,9 @@ def _best(methods: list[Method], best: Best, main: str) -> Markup:
     share = metric(main).share
     what = metric(main).title.lower()
     if not best.ranking:
-        return _card("Best method", "—", "No method has values of all its seeds yet.", [], "")
+        return _card(
+            "Best method", "—", "There is no point yet at which all seeds have a value.", [], ""
+        )
     leader, top = best.ranking[0]
     value = f"{interval(top, share)}"
     if len(best.ranking) == 1:
@@ -209,8 +211,9 @@ def _best(methods: list[Method], best: Best, main: str) -> Markup:
         f"By {what}: mean over training of each seed, IQM over seeds, 95 % bootstrap interval. The "
         f"method with the {better} wins if its interval overlaps with no other."
     )
-    if best.until is not None:
-        rule += f" Compared up to step {best.until:,}, which all methods have."
+    if best.shared is not None:
+        points, last = len(best.shared), best.shared[-1]
+        rule += f" Compared at the {points:,} points that all of them have, up to step {last:,}."
     if best.left_out:
         left = listed([name(each) for each in best.left_out])
         rule += f" Not compared, since not whole: {left}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -82,13 +83,13 @@ class Best(NamedTuple):
 
     Attributes:
       ranking: (method, IQM of its seeds' averages), the best first.
-      until: the step up to which methods were compared, where not all of them were whole.
+      shared: the steps at which methods were compared, where some lack what others have.
       left_out: methods that could not be compared.
       rivals: methods whose interval overlaps that of the first; None if it cannot be said.
     """
 
     ranking: list[tuple[str, Estimate]]
-    until: int | None
+    shared: np.ndarray | None
     left_out: list[str]
     rivals: list[str] | None
 
@@ -217,33 +218,32 @@ def best(methods: list[Method], main: str) -> Best:
     """Which method has the best average.
 
     Methods whose runs are whole are compared over all of training, if there are two of them; else
-    all methods up to the last step that all of them have.
+    all methods. What some of them lack is left out for all.
     """
     having = [each for each in methods if each.ours is not None]
     whole = [each for each in having if each.finished is not False]
-    until = None
-    if len(whole) < 2 and len(whole) < len(having):
-        whole = having
-        until = min(int(each.curves.steps[-1]) for each in having)
-    estimates = {each.name: _average(each, until) for each in whole}
+    chosen = whole if len(whole) >= 2 else having
+    points = [each.curves.steps for each in chosen] or [np.zeros(0, np.int64)]
+    shared: np.ndarray = functools.reduce(np.intersect1d, points)
+    cut = any(len(each.curves.steps) > len(shared) for each in chosen)
+    chosen = chosen if len(shared) else []
+    estimates = {each.name: _average(each, shared if cut else None) for each in chosen}
     sign = 1 if higher_is_better(main) else -1
     ranking = sorted(estimates.items(), key=lambda pair: -sign * pair[1].value)
-    names = {name for name, _ in ranking}
-    left_out = [each.name for each in methods if each.name not in names]
-    intervals = [estimate for _, estimate in ranking if np.isfinite(estimate.low)]
-    if len(ranking) < 2 or len(intervals) < len(ranking):
-        return Best(ranking, until, left_out, None)
-    top = ranking[0][1]
-    rivals = [n for n, e in ranking[1:] if e.high >= top.low and e.low <= top.high]
-    return Best(ranking, until, left_out, rivals)
+    left_out = [each.name for each in methods if each.name not in estimates]
+    rivals = None
+    if len(ranking) >= 2 and all(np.isfinite(estimate.low) for _, estimate in ranking):
+        top = ranking[0][1]
+        rivals = [n for n, e in ranking[1:] if e.high >= top.low and e.low <= top.high]
+    return Best(ranking, shared if cut and len(shared) else None, left_out, rivals)
 
 
-def _average(method: Method, until: int | None) -> Estimate:
-    if until is None:
+def _average(method: Method, shared: np.ndarray | None) -> Estimate:
+    if shared is None:
         assert method.ours is not None
         return method.ours.average
-    known = method.curves
-    [estimate] = _estimates(known.values[:, known.steps <= until].mean(axis=1)[:, None])
+    values = method.curves.values[:, np.isin(method.curves.steps, shared)]
+    [estimate] = _estimates(values.mean(axis=1)[:, None])
     return estimate
 
 
