@@ -205,7 +205,7 @@ def test_keys_and_readout(page):
     page.run(f"{MAIN}.focus()")
     key(page, "ArrowRight")
     text = page.run("document.querySelector('.tip').textContent")
-    assert "Episode return: IQM" in text and "friction" in text
+    assert "Return of ended episodes: IQM" in text and "friction" in text
     assert "CPR" in text and "[" in text
     said = page.run("document.querySelector('.spoken').textContent")
     assert said.startswith("Step ") and "task 5" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from continual_learning.analysis.curves import RETURNS
 from continual_learning.analysis.report.facts import (
     SUSTAINED,
     Best,
@@ -225,7 +226,7 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
     if not chosen:
         text = f"No rule for {metric(main).title.lower()}."
         return _card("Collapses", "—", text, [], "Collapse is defined for returns and accuracies.")
-    if main == "episode_return" and section.frame.step.max() < SUSTAINED:
+    if main in RETURNS and section.frame.step.max() < SUSTAINED:
         text = f"A collapse lasts at least {SUSTAINED:,} steps; these runs are shorter."
         return _card("Collapses", "—", text, [], "")
     first, *others = chosen

@@ -10,7 +10,7 @@ import numpy as np
 
 from continual_learning.analysis import statistics
 from continual_learning.analysis.adaptation import Adaptation, adaptation
-from continual_learning.analysis.curves import Curves, curves
+from continual_learning.analysis.curves import RETURNS, Curves, curves
 from continual_learning.analysis.report.metrics import higher_is_better
 from continual_learning.analysis.report.series import PAPER_BIN, Rows, values_of
 from continual_learning.analysis.report.studies import Section
@@ -102,7 +102,7 @@ def table_bin(section: Section) -> int | None:
 
 def rules(section: Section, main: str) -> list[Rule]:
     """What counts as a collapse of the main metric."""
-    if main == "episode_return":
+    if main in RETURNS:
         lasting = f"for at least {SUSTAINED:,} steps"
         absolute = [
             Rule(
@@ -146,7 +146,7 @@ def facts(section: Section, rows: dict[str, Rows], main: str) -> list[Method]:
     for label, each in rows.items():
         known, reached = binned[label].common(), int(each.reached.min())
         has = known.values.size > 0
-        published = has and main == "episode_return" and table_bin(section) is not None
+        published = has and main in RETURNS and table_bin(section) is not None
         tasks = adaptation(exact[label])
         over = ~np.isnan(tasks.area).any(axis=0)
         found.append(

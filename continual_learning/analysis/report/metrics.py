@@ -24,9 +24,13 @@ class Metric(NamedTuple):
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Performance": {
+        "latest_return": (
+            "Return",
+            "Of the episode that each environment ended last, mean over the environments.",
+        ),
         "episode_return": (
-            "Episode return",
-            "Mean over the episodes that ended, of rewards as they were.",
+            "Return of ended episodes",
+            "Mean over the episodes that ended in the iteration; short ones count more often.",
         ),
         "test_accuracy": ("Test accuracy", "On test examples of the current task."),
         "train_accuracy": ("Training accuracy", "On the training examples of the current task."),
