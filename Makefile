@@ -7,7 +7,7 @@ UV ?= uv
 BIN := .venv/bin
 STAMP := .venv/.installed
 # JAX uses several threads in each process, so more workers than this only get in each other's way.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 4
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 -rs
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(STAMP) ## Watch Adam lose plasticity and reset methods keep it: three minutes, results in demo/
+demo: $(STAMP) ## Watch Adam lose plasticity and reset methods keep it: three minutes, report in demo/
 	$(BIN)/python examples/plasticity_demo.py
 
 test: lint ## Lint, then run the tests

@@ -11,8 +11,9 @@ What is shown, after each task, for every seed (thin) and their mean (thick):
   right: the share of hidden units that are dormant, that is, whose mean activation over the images
     is below a tenth of their layer's average.
 
-Run it with `make demo` or `python examples/plasticity_demo.py`; it needs the extras `demo` and
-`studies`. The folder is that of any study: `continual status demo/study` reads it.
+Run it with `make demo` or `python examples/plasticity_demo.py`; it needs the extra `demo`. The
+folder is that of any study: `continual status demo/study` reads it. At the end comes the report of
+the study (`continual report demo/study`), a page with all curves and tables, for a browser.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from continual_learning.analysis import load
+from continual_learning.analysis import load, report
 from continual_learning.analysis.style import colours
 from continual_learning.experiments import launch, registry
 
@@ -114,7 +115,7 @@ def figure(metrics: pd.DataFrame) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the study, prints its table and writes its picture."""
+    """Runs the study, prints its table, writes its picture and its report."""
     parser = argparse.ArgumentParser(description="Adam loses plasticity, reset methods keep it.")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--tasks", type=int, help="fewer than the experiment has")
@@ -129,6 +130,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     for suffix, options in ((".png", {"scale_factor": 2}), (".svg", {})):
         chart.save(args.out / f"plasticity{suffix}", **options)
     print(f"{args.out}/plasticity.png, .svg and .csv; the study is in {args.out / 'study'}")
+    page = args.out / "report.html"
+    report.write([args.out / "study"], page, f"continual report {args.out / 'study'} -o {page}")
+    print(f"Open the report in a browser: {page.resolve()}")
 
 
 if __name__ == "__main__":

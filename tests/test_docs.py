@@ -25,6 +25,7 @@ ELSEWHERE = {
     "continual render runs/ant --method cpr --friction 0.02 --friction 2 --out cpr.mp4": (
         "tests/experiments/test_render.py"
     ),
+    "continual report runs/digits --watch": "tests/analysis/test_report_page.py",
 }
 """What other tests run, and which: of the second line, with a study of an ant that they train."""
 PAGES_ELSEWHERE = {"reproduce.md": "tests/test_cli_paper.py"}

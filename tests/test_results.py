@@ -38,5 +38,10 @@ def test_the_table_of_slippery_ant():
     )
     assert (rewards.cpr < rewards.adam).sum() == 19
     assert round((rewards.adam - rewards.cpr).mean(), 2) == 0.29
+    dormant = slippery_ant.ends(chunks).pivot(
+        index=["seed", "task"], columns="method", values="dormant_ratio"
+    )
+    assert (dormant.cpr < dormant.adam).sum() == 19
+    assert dormant.groupby("task").mean().round(3).loc[4].to_dict() == {"adam": 0.095, "cpr": 0.072}
     overall = chunks.groupby("method").reward.mean().round(2)
     assert overall.to_dict() == {"adam": 3.97, "cpr": 3.75}

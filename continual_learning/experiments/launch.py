@@ -113,17 +113,18 @@ def _go(
     finished = True
     try:
         with _stop_signals() as stopped, display(quiet, len(methods)) as shown:
+            total = build.chunks(experiment)
 
             def ended(method: str) -> bool:
-                return ended_by_collapse(store, experiment, method)
+                done = store.progress().get(method, 0) == total
+                return done or ended_by_collapse(store, experiment, method)
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return late or bool(stopped())
 
             def left() -> bool:
-                done, total = store.progress(), build.chunks(experiment)
-                return any(done.get(method, 0) < total and not ended(method) for method in methods)
+                return not all(map(ended, methods))
 
             for method in methods:
                 if ended(method):

@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ET
 import pandas as pd
 import pytest
 
+from continual_learning.analysis import report
 from examples import plasticity_demo
 
 
@@ -24,7 +25,10 @@ def test_writes_pictures_and_a_table_and_can_be_run_again(tmp_path, capsys):
     found = pd.read_csv(tmp_path / "plasticity.csv", index_col="method")
     assert list(found.index) == list(plasticity_demo.METHODS)
     assert (found["recalled, first"] > 0.5).all()
-    assert "recalled, last" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "recalled, last" in printed
+    assert printed.splitlines()[-1].endswith(str(tmp_path / "report.html"))
+    assert report.MARK in (tmp_path / "report.html").read_bytes()
 
 
 def test_the_table_by_hand():

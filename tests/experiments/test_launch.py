@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,6 +82,13 @@ def test_what_a_study_leaves(whole):
     # Methods meet the same tasks from the same weights: until the first reset they are equal.
     first = table[(table.task == 0) & (table.step == table.step.min())]
     assert first.groupby("seed").online_accuracy.nunique().eq(1).all()
+
+
+def test_what_is_finished_is_not_begun_again(whole, tmp_path, monkeypatch):
+    path = tmp_path / "copy"
+    shutil.copytree(whole, path)
+    monkeypatch.setattr(launch.build, "trainer", None)
+    assert launch.resume(path, quiet=True, time_limit=1e-9) == 0
 
 
 def test_a_time_limit_ends_at_the_next_chunk_and_resuming_goes_on(whole, tmp_path):

@@ -1,0 +1,151 @@
+"""What the columns of a study mean: a readable name, a line of explanation, a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """How a column is shown.
+
+    Attributes:
+      name: the column.
+      title: as it is written on the page.
+      text: what it is, in a line.
+      share: whether it is a share of something, shown as a percentage.
+    """
+
+    name: str
+    title: str
+    text: str
+    share: bool
+
+
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Performance": {
+        "latest_return": (
+            "Return",
+            "Of the episode that each environment ended last, mean over the environments.",
+        ),
+        "episode_return": (
+            "Return of ended episodes",
+            "Mean over the episodes that ended in the iteration; short ones count more often.",
+        ),
+        "test_accuracy": ("Test accuracy", "On test examples of the current task."),
+        "train_accuracy": ("Training accuracy", "On the training examples of the current task."),
+        "online_accuracy": (
+            "Online accuracy",
+            "On each batch before the network learns from it, since the row before.",
+        ),
+        "test_loss": ("Test loss", "Cross-entropy on test examples of the current task."),
+        "train_loss": ("Training loss", "Cross-entropy on the task's training examples."),
+        "running_return": (
+            "Return so far",
+            "Of the episodes in progress; it has no jump when a task begins.",
+        ),
+        "reward": ("Reward", "Mean reward of a step."),
+        "episode_length": ("Episode length", "Mean over the episodes that ended, in steps."),
+        "episodes_ended": ("Episodes ended", "How many ended in the iteration."),
+        "success": ("Success", "Share of episodes that reached the goal."),
+        "collapse": ("Collapse", "1 while the run is in a collapse, as it was found live."),
+    },
+    "Units": {
+        "dormant_ratio": (
+            "Dormant units",
+            "Share of hidden units whose mean activation is below a tenth of their layer's.",
+        ),
+        "linearised_ratio": (
+            "Linearised units",
+            "Share of hidden units that are positive on more than 90 % of the inputs.",
+        ),
+        "low_variance_ratio": (
+            "Low-variance units",
+            "Share of hidden units that hardly depend on the input: variance below a tenth of "
+            "their layer's.",
+        ),
+    },
+    "Ranks of the features": {
+        "srank": ("srank", "Singular values that make up 99 % of their sum, over all layers."),
+        "stable_rank": (
+            "Stable rank",
+            "Sum of squared singular values over the largest squared, over all layers.",
+        ),
+        "effective_rank": (
+            "Effective rank",
+            "exp of the entropy of the singular values, over all layers.",
+        ),
+        "feature_rank": ("Feature rank", "Singular values above 0.01, over all layers."),
+    },
+    "Norms": {
+        "gradient_norm": ("Gradient norm", "Before clipping, mean over the updates."),
+        "parameter_norm": ("Parameter norm", "Of all parameters, after the updates."),
+    },
+    "Updates": {
+        "policy_loss": ("Policy loss", "PPO's clipped objective, mean over the updates."),
+        "value_loss": ("Value loss", "Mean over the updates."),
+        "entropy": ("Entropy", "Of the policy; low means that it explores little."),
+        "kl": (
+            "KL divergence",
+            "From the policy that acted to the one in training, mean over the updates.",
+        ),
+        "clip_fraction": ("Clip fraction", "Share of samples whose ratio was clipped."),
+        "explained_variance": (
+            "Explained variance",
+            "Of the value targets, by the values before the updates; 1 is perfect.",
+        ),
+    },
+    "Resets": {
+        "units_reset": ("Units reset", "What the reset method did since the start."),
+        "layers_skipped": (
+            "Layers skipped",
+            "Layers the reset method left alone, since the start.",
+        ),
+    },
+    "Other": {
+        "diverged": ("Diverged steps", "Steps whose physics diverged."),
+    },
+}
+"""{group: {column: (title, text)}}, in the order of the page."""
+
+NETWORKS = ("policy", "value", "actor", "critic", "q")
+SHARES = ("_ratio", "accuracy", "_fraction", "success")
+_KNOWN = {name: group for group, names in GROUPS.items() for name in names}
+
+
+def metric(column: str) -> Metric:
+    """How a column is shown; `policy_dormant_ratio` is `dormant_ratio` of one network."""
+    network, base = _split(column)
+    share = column.endswith(SHARES)
+    if base not in _KNOWN:
+        return Metric(column, column, "A column of the study.", share)
+    title, text = GROUPS[_KNOWN[base]][base]
+    if network:
+        title, text = f"{title}, {network}", f"{text} Of the {network} network."
+    return Metric(column, title, text, share)
+
+
+def grouped(columns: Iterable[str]) -> dict[str, list[str]]:
+    """{group: its columns}, in the order of the page; unknown columns come last."""
+    order = {name: i for i, name in enumerate(_KNOWN)}
+    found: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for column in sorted(columns, key=lambda each: order.get(_split(each)[1], len(order))):
+        found[_KNOWN.get(_split(column)[1], "Other")].append(column)
+    return {group: names for group, names in found.items() if names}
+
+
+def _split(column: str) -> tuple[str, str]:
+    """`policy_dormant_ratio` as ("policy", "dormant_ratio"), others as ("", column)."""
+    network, _, base = column.partition("_")
+    alone = column in _KNOWN or network not in NETWORKS or base not in _KNOWN
+    return ("", column) if alone else (network, base)
+
+
+def known(column: str) -> bool:
+    """Whether a column is a metric that we know."""
+    return _split(column)[1] in _KNOWN
+
+
+def higher_is_better(column: str) -> bool:
+    """Whether more of it is better; of losses and errors, less is."""
+    return not column.endswith(("loss", "error"))
