@@ -114,8 +114,8 @@ def test_a_figure(here, capsys):
         ("table hyper_sweep --out x.docx", "Unknown format of a table 'docx'.*md, tex, csv"),
         ("table hyper_sweep --format docx", "invalid choice: 'docx'"),
         (
-            "table continual_minatar",
-            "needs the experiment continual_minatar, which this version do",
+            "table continual_metaworld",
+            "needs the experiment continual_metaworld, which this version do",
         ),
         ("figure flagshp", "Did you mean 'flagship'"),
         ("figure util_comp --out x.gif", "ends with .svg, .pdf, .png, .html; got x.gif"),

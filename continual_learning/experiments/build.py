@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from continual_learning.agents.base import Trainer
-from continual_learning.experiments.spec import ControlSpec, ExperimentSpec, SupervisedSpec
+from continual_learning.experiments.spec import (
+    ControlSpec,
+    ExperimentSpec,
+    GamesSpec,
+    SupervisedSpec,
+)
 
 
 def data(experiment: ExperimentSpec) -> Any:
@@ -33,4 +38,8 @@ def _kind(experiment: ExperimentSpec) -> Any:
         from continual_learning.experiments import control
 
         return control
+    if isinstance(experiment, GamesSpec):
+        from continual_learning.experiments import games
+
+        return games
     raise TypeError(f"Nothing runs experiments of the kind {type(experiment).__name__}.")

@@ -81,7 +81,7 @@ class Field(typing.NamedTuple):
             return "one of " + ", ".join(map(repr, self.choices))
         above = " above 0" if self.positive else ""
         if typing.get_origin(self.type) is tuple:
-            return f"a list of whole numbers{above}"
+            return f"a list of {_MANY[typing.get_args(self.type)[0]]}{above}"
         return _WORDS[self.type] + above
 
     def check(self, value: Any) -> Any:
@@ -131,6 +131,7 @@ class Field(typing.NamedTuple):
         return StudyError(f"{self.name} must be {self.expected}{none}; got {value!r}.")
 
 
+_MANY = {int: "whole numbers", str: "names"}
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 

@@ -18,6 +18,9 @@ _NAMES = (
     "slippery_ant",
     "slippery_humanoid",
     "delayed_ant",
+    "continual_minatar",
+    "minatar_five",
+    "minatar_cycle",
 )
 
 

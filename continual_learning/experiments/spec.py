@@ -13,10 +13,12 @@ from continual_learning.experiments.base import ExperimentSpec, MethodSpec, loca
 from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import field, fields_of
+from continual_learning.experiments.games_spec import GamesSpec
 
 __all__ = [
     "ControlSpec",
     "ExperimentSpec",
+    "GamesSpec",
     "MethodSpec",
     "SupervisedSpec",
     "dumps",
@@ -99,7 +101,9 @@ class SupervisedSpec(ExperimentSpec):
             )
 
 
-KINDS: dict[str, type[ExperimentSpec]] = {cls.kind: cls for cls in (SupervisedSpec, ControlSpec)}
+KINDS: dict[str, type[ExperimentSpec]] = {
+    cls.kind: cls for cls in (SupervisedSpec, ControlSpec, GamesSpec)
+}
 
 
 def to_dict(spec: ExperimentSpec) -> dict[str, Any]:

@@ -86,7 +86,6 @@ FIGURES = [
 ]
 MISSING = {
     "continual_metaworld": "the experiment continual_metaworld, which this version does not have",
-    "continual_minatar": "the experiment continual_minatar, which this version does not have",
     "metaworld_grid_2x5": "the experiment mt1, which this version does not have",
     "runtime": "the command `continual bench`, which this version does not have",
 }
@@ -259,7 +258,7 @@ def test_the_plan(tmp_path):
     shape = f"  holds it: slippery_ant (cpr.shape=exp): {odd} (a budget of its own, finished, "
     assert f"{shape}physics = mjx)" in lines
     assert "not measured" in lines[at["hum_iqr"]]
-    assert "which this version does not have" in lines[at["continual_minatar"]]
+    assert "which this version does not have" in lines[at["continual_metaworld"]]
     assert "no study" in lines[at["util_comp"]]
     assert lines[-2].startswith("(1) 1,555,615 steps/s on one H200, 16 seeds at once, with physics")
 

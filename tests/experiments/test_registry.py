@@ -14,7 +14,8 @@ SUPERVISED = [
     "random_labels",
 ]
 CONTROL = ["slippery_ant", "slippery_humanoid", "delayed_ant"]
-NAMES = SUPERVISED + CONTROL
+GAMES = ["continual_minatar", "minatar_five", "minatar_cycle"]
+NAMES = SUPERVISED + CONTROL + GAMES
 
 
 def get(name: str) -> SupervisedSpec:

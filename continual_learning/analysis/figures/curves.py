@@ -54,7 +54,7 @@ def panel(
             rows += theme.records(
                 **{field: names, "step": steps, "iqm": middle, "low": low, "high": high}
             )
-    unit = "environment steps" if runs.spec.kind == "control" else "updates"
+    unit = "updates" if runs.spec.kind == "supervised" else "environment steps"
     x = alt.X(
         "step:Q",
         title=f"{unit} ({prefix})" if prefix else unit,

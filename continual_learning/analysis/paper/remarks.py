@@ -87,7 +87,7 @@ def _size(runs: Runs, paper: Mapping[str, Any]) -> str:
     counts = frame.groupby("method")["seed"].nunique()
     low, high = int(counts.min()), int(counts.max())
     seeds = f"{low} seeds" if low == high else f"{low} to {high} seeds"
-    unit = "environment steps" if runs.spec.kind == "control" else "updates"
+    unit = "updates" if runs.spec.kind == "supervised" else "environment steps"
     text = f"{seeds} of {million(steps)} {unit}."
     if paper.get("steps") and paper.get("seeds"):
         text += f" The paper: {paper['seeds']} seeds of {million(paper['steps'])}."

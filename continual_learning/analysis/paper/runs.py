@@ -95,19 +95,22 @@ class Runs:
         """Steps of a bin; None: the rows as they are.
 
         Of robots the paper's 2M for runs as long as its, else about a tenth of a task, in whole
-        rollouts. Of supervised studies a task, if there are many.
+        rollouts; of games a tenth of a task. Of supervised studies a task, if there are many.
         """
         spec: Any = self.spec
         if spec.kind == "supervised":
             return spec.steps_per_task if spec.tasks > 50 else None
+        if spec.kind == "games":
+            rows = spec.vector_steps_per_task // spec.steps_per_row
+            return spec.steps_per_row * spec.environments * max(1, rows // 10)
         if spec.steps >= 100_000_000:
             return 2_000_000
         return spec.rollout * spec.environments * max(1, spec.iterations_per_task // 10)
 
     @property
     def metric(self) -> str:
-        """What says how well a method does; of robots a return, even if no episode has ended."""
-        if self.spec.kind != "control":
+        """What says how well a method does; where it is a return, even if no episode has ended."""
+        if self.spec.kind == "supervised":
             return main_metric(self.frame)
         return next((name for name in RETURNS if name in self.frame), RETURNS[-1])
 

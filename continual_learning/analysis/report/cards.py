@@ -28,12 +28,17 @@ from continual_learning.analysis.report.metrics import higher_is_better, metric
 from continual_learning.analysis.report.studies import Section
 from continual_learning.analysis.summary import Estimate
 
-KINDS = {"control": "reinforcement learning", "supervised": "supervised learning"}
+KINDS = {
+    "control": "reinforcement learning",
+    "games": "reinforcement learning",
+    "supervised": "supervised learning",
+}
+UNITS = {"control": "environment steps", "games": "environment steps", "supervised": "updates"}
 
 
 def unit(section: Section) -> str:
     """What a step is."""
-    return {"control": "environment steps", "supervised": "updates"}.get(section.kind, "as counted")
+    return UNITS.get(section.kind, "as counted")
 
 
 def head(section: Section, methods: list[Method]) -> Markup:
@@ -267,7 +272,7 @@ def _plasticity(section: Section, methods: list[Method], main: str) -> Markup:
     rule = f"Change of {title.lower()} from the first {tasks} to the last {tasks}, IQM over seeds"
     dormant = any(math.isfinite(each.measures["dormant"].value) for each in methods)
     rule += "; dormant: share of dormant units in the last of them." if dormant else "."
-    if section.kind == "control":
+    if section.kind != "supervised":
         rule += " Tasks differ in difficulty, alike for all methods: compare methods."
     if not known:
         text = f"At least {2 * window} tasks must be over."
