@@ -15,7 +15,7 @@ class Conv(nn.Module):
     """A convolution of stride 1 that keeps height and width, as a matrix product of patches.
 
     It is `nn.Conv` with padding "SAME" up to rounding, with the same parameters. Under a `vmap`
-    over networks that becomes a grouped convolution, which is slow; this a batched product.
+    over networks that becomes a grouped convolution, this a batched product.
 
     Attributes:
       channels: how many come out.
