@@ -8,6 +8,9 @@ import numpy as np
 
 from continual_learning.envs.minatar import GAMES, seaquest
 
+# Everything here compiles far longer than it runs.
+jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
 
 @functools.cache
 def stepper(name, ramping):
@@ -18,7 +21,7 @@ def stepper(name, ramping):
         state, reward, over = game.step(draws, state, action, ramping)
         return state, game.observe(state), reward, over
 
-    return jax.jit(jax.vmap(step))
+    return jit(jax.vmap(step))
 
 
 @functools.cache
@@ -32,7 +35,7 @@ def roller(name, ramping):
         state, reward, over = game.step(draws, state, action, ramping)
         return state, (game.observe(state), reward, over)
 
-    return jax.jit(
+    return jit(
         lambda record: jax.lax.scan(
             step,
             jax.tree.map(lambda x: x[0], record["before"]),

@@ -1,6 +1,7 @@
 """Plays the official games and writes down their states, in our terms, and what they drew."""
 
 import copy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -194,17 +195,52 @@ def vary(name, env, rng):
         env.spawn_speed, env.move_speed = max(1, 10 - level), max(1, 5 - level // 2)
         env.spawn_timer, env.move_timer = 0, 0
     elif name == "seaquest":
-        level = int(rng.choice([0, 1, 3, 5, 12, 18, 19]))
+        level = int(rng.choice([0, 1, 2, 3, 5, 12, 15, 18, 19]))
         env.ramp_index = level
         env.e_spawn_speed, env.move_speed = max(1, 20 - level), max(2, 5 - level // 2)
         env.e_spawn_timer, env.d_spawn_timer = 0, int(rng.integers(0, 5))
         env.diver_count = int(rng.integers(-1, 7))
         env.oxygen = int(rng.choice([3, 60, 200]))
+        if level >= 12:
+            _crowd(env, rng)
+        elif level == 2:
+            _duel(env, rng)
     elif name == "breakout":
         env.brick_map *= rng.random((10, 10)) < rng.choice([0.02, 0.3, 1.0])
     else:
         env.terminate_timer = int(rng.choice([20, 300, 2500]))
         env.pos = int(rng.integers(1, 10))
+
+
+def _crowd(env, rng):
+    """A row full of enemies of any age, two divers that pass each other, the player close by.
+
+    With the fastest enemies age says all: they move on every third step and fire on every 11th.
+    """
+    row, right = int(rng.integers(1, 9)), bool(rng.integers(2))
+    for age in sorted(rng.choice(np.arange(1, 30), rng.integers(3, 20), replace=False))[::-1]:
+        x = int(age // 3) if right else 9 - int(age // 3)
+        enemy = [x, row, right, 2 - int(age % 3)]
+        if rng.random() < 0.5:
+            env.e_fish.append(enemy)
+        else:
+            env.e_subs.append([*enemy, 10 - int(age % 11)])
+    age, diver_row = int(rng.integers(1, 30)), int(rng.integers(1, 9))
+    env.d_spawn_timer = 30 - age
+    for moves, to_right in (((age + 30) // 6, right), (age // 6, not right)):
+        x = moves if to_right else 9 - moves
+        env.divers.append([x, diver_row, to_right, (29 - age) % 6])
+    env.sub_x, env.sub_y = int(rng.integers(1, 9)), int(rng.choice([row, row, diver_row]))
+    env.sub_or, env.surface = bool(rng.random() < 0.8) != right, False
+
+
+def _duel(env, rng):
+    """A submarine that has lived while enemies became faster moves into a shot as it fires."""
+    row = int(rng.integers(1, 9))
+    env.e_subs.append([1, row, True, 0, 0])
+    env.f_bullets.append([3, row, False])
+    env.sub_x, env.sub_y, env.shot_timer, env.surface = 5, row, 3, False
+    env.e_spawn_timer = 8
 
 
 def uniformly(name, env, rng):
@@ -217,6 +253,11 @@ def stubbornly(name, env, rng):
     if rng.random() < 0.3:
         env.stubborn = int(rng.integers(6))
     return getattr(env, "stubborn", NOTHING)
+
+
+def shooting(name, env, rng):
+    """The same with half of all actions shots."""
+    return FIRE if rng.random() < 0.5 else stubbornly(name, env, rng)
 
 
 def greedily(name, env, rng):
@@ -248,19 +289,19 @@ GOALS = {
     "freeway": lambda env: -env.pos,
 }
 
-POLICIES = {"random": uniformly, "stubborn": stubbornly, "greedy": greedily}
+POLICIES = {"random": uniformly, "stubborn": stubbornly, "shooting": shooting, "greedy": greedily}
 KEYS = {NOTHING: "n", LEFT: "l", UP: "u", RIGHT: "r", DOWN: "d", FIRE: "f"}
 
 
-def play(name, policy, steps, seed, ramping=True, varied=0.5):
-    """Plays `steps` steps; the share `varied` of the episodes starts further on.
+def play(name, policy, steps, seed, ramping=True, varied=0.5, length=300):
+    """Plays `steps` steps.
+
+    The share `varied` of the episodes starts further on; one is cut after about `length` steps.
 
     Returns:
       {"before", "draws", "action", "after", "observation", "reward", "over", "first"}, each with a
       leading axis; "first" says where an episode starts.
     """
-    from importlib import import_module
-
     rng = np.random.default_rng(seed)
     env = import_module(f"minatar.environments.{name}").Env(ramping=ramping)
     assert [KEYS[action] for action in range(6)] == env.action_map
@@ -287,7 +328,7 @@ def play(name, policy, steps, seed, ramping=True, varied=0.5):
                 "first": flag(first),
             }
         )
-        first = over or rng.random() < 1 / 300
+        first = over or rng.random() < 1 / length
     return stacked(rows)
 
 
