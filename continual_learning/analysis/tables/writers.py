@@ -151,7 +151,9 @@ def _plain(cell: Cell) -> object:
     if isinstance(cell, Measured):
         return _rounded(cell.value, cell)
     if isinstance(cell, str):
-        return f"'{cell}" if cell.startswith(_FORMULA) else "" if cell == ABSENT else cell
+        # A lone carriage return would end the line: the writer quotes only what ends its own.
+        text = cell.replace("\r\n", "\n").replace("\r", "\n")
+        return f"'{text}" if cell.startswith(_FORMULA) else "" if cell == ABSENT else text
     return "" if cell is None else cell
 
 
