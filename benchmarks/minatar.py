@@ -2,7 +2,9 @@
 
 Random actions, sticky as in both; episodes start anew when they end. Needs the extra `oracle`.
 
-    taskset -c 0 python benchmarks/minatar.py --envs 256 --seconds 5
+    taskset -c 0 python -P benchmarks/minatar.py --envs 256 --seconds 5
+
+(`-P`, since a file of this name beside it would hide the official package.)
 """
 
 from __future__ import annotations

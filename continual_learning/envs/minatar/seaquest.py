@@ -57,6 +57,8 @@ COOLDOWN = 5
 TORPEDO_EVERY = 11
 DIVER_EVERY, DIVER_MOVES_EVERY = 30, 6
 SPAWN_EVERY, SLOWEST, FASTEST = 20, 5, 2
+BITS = 4  # of an enemy
+ONE_ENEMY, LOWEST = 0xF, 0x111111  # all of its bits, the lowest bit of each
 AWAY = -2  # column of a diver that is not there; what is behind it is off the board too
 
 
@@ -69,11 +71,13 @@ class State(NamedTuple):
       oxygen, divers: int32, air that is left, divers on board (-1 after a rescue of six).
       surfaced: bool, it has not been down since it last surfaced.
       cooldown: int32, steps until it can fire.
-      shots, torpedoes: bool [2, 10, 10], those that go left and those that go right.
+      shots, torpedoes: int32 [10, 10], 1 for one that goes left, 2 for one that goes right, 3 for
+        both.
       heading: bool [10], whether the enemies on a row go right.
-      fish: bool [6, 10, 10], by steps until they move.
-      subs: int8 [6, 10, 10], by steps until they move: steps until they fire, from 1 (now) to
-        11; 0 where there is none.
+      fish, subs: int32 [10, 10], the enemies in each cell: four bits for one that moves at
+        once, the next four for one that moves a step later, and so on up to five steps. They are
+        0 if there is none; 1 for a fish; for a submarine the steps until it fires, from 1 (now)
+        to 11.
       diver_x, diver_y: int32 [2], the newest first.
       diver_right: bool [2].
       spawn_timer, diver_timer: int32, steps until the next enemy and diver.
@@ -133,7 +137,7 @@ def draw(uniform: jax.Array) -> Draws:
 
 def start(draws: Draws) -> State:
     """At the surface of an empty sea."""
-    lanes = jnp.zeros((2, SIZE, SIZE), bool)
+    empty = jnp.zeros((SIZE, SIZE), jnp.int32)
     return State(
         x=number(5),
         y=number(0),
@@ -142,11 +146,11 @@ def start(draws: Draws) -> State:
         divers=number(0),
         surfaced=jnp.asarray(True),
         cooldown=number(0),
-        shots=lanes,
-        torpedoes=lanes,
+        shots=empty,
+        torpedoes=empty,
         heading=jnp.zeros(SIZE, bool),
-        fish=jnp.zeros((SLOWEST + 1, SIZE, SIZE), bool),
-        subs=jnp.zeros((SLOWEST + 1, SIZE, SIZE), jnp.int8),
+        fish=empty,
+        subs=empty,
         diver_x=jnp.full(2, AWAY, jnp.int32),
         diver_y=jnp.zeros(2, jnp.int32),
         diver_right=jnp.zeros(2, bool),
@@ -168,9 +172,9 @@ def step(
     state = _divers_swim(state)
     here = at(state.y, state.x)
     subs, shots, torpedoes, sunk, rammed = _subs_move(state, here)
-    over = rammed | jnp.any(torpedoes & here[None])
+    over = rammed | jnp.any((torpedoes != 0) & here)
     torpedoes = _fly(torpedoes)
-    over |= jnp.any(torpedoes & here[None])
+    over |= jnp.any((torpedoes != 0) & here)
     fish, shots, caught, bitten = _fish_move(state, shots, here)
     state = state._replace(fish=fish, subs=subs, shots=shots, torpedoes=torpedoes)
     reward += sunk + caught
@@ -182,7 +186,7 @@ def step(
 def observe(state: State) -> jax.Array:
     """Bool [10, 10, 10]."""
     line = jnp.arange(SIZE)
-    fish, subs = jnp.any(state.fish, axis=0), jnp.any(state.subs > 0, axis=0)
+    fish, subs = state.fish != 0, state.subs != 0
     divers = _drawn(state.diver_y, state.diver_x)
     behind = _drawn(state.diver_y, state.diver_x - _sign(state.diver_right))
     bottom = (line == SIZE - 1)[:, None]
@@ -191,9 +195,9 @@ def observe(state: State) -> jax.Array:
     channels = (
         at(state.y, state.x),
         at(state.y, state.x - _sign(state.right)),
-        jnp.any(state.shots, axis=0),
+        state.shots != 0,
         _along(fish | subs, ~state.heading) | behind,
-        jnp.any(state.torpedoes, axis=0),
+        state.torpedoes != 0,
         fish,
         subs,
         bottom & air[None, :],
@@ -207,14 +211,14 @@ def _enemy_appears(draws: Draws, state: State) -> State:
     """An enemy at the edge, unless others on its row come towards it."""
     due = state.spawn_timer == 0
     row = jnp.arange(SIZE) == draws.row
-    taken = jnp.any(state.fish, axis=(0, 2)) | jnp.any(state.subs > 0, axis=(0, 2))
+    taken = jnp.any((state.fish | state.subs) != 0, axis=1)
     comes = due & ~jnp.any(row & taken & (state.heading != draws.right))
     cell = at(draws.row, jnp.where(draws.right, 0, SIZE - 1))
-    new = comes & _waiting(state.move_every) & cell[None]
+    new = jnp.where(comes & cell, 1 << BITS * state.move_every, 0)
     return state._replace(
         heading=jnp.where(comes & row, draws.right, state.heading),
-        fish=state.fish | (new & ~draws.sub),
-        subs=jnp.where(new & draws.sub, jnp.int8(TORPEDO_EVERY), state.subs),
+        fish=state.fish | jnp.where(draws.sub, 0, new),
+        subs=state.subs | jnp.where(draws.sub, TORPEDO_EVERY * new, 0),
         spawn_timer=jnp.where(due, state.spawn_every, state.spawn_timer),
     )
 
@@ -242,20 +246,20 @@ def _acts(state: State, action: jax.Array) -> State:
         y=jnp.clip(state.y + towards(action, UP, DOWN), 0, DEEPEST),
         right=(action == RIGHT) | (state.right & (action != LEFT)),
         cooldown=jnp.where(fires, COOLDOWN, state.cooldown),
-        shots=state.shots | _lanes(shot, state.right),
+        shots=state.shots | _flying(shot, state.right),
     )
 
 
 def _shots_fly(state: State) -> tuple[State, jax.Array]:
     """Each shot hits one enemy at most: a fish before a submarine, the first to have come."""
     shots = _fly(state.shots)
-    shot = jnp.any(shots, axis=0)
-    caught = shot & jnp.any(state.fish, axis=0)
-    sunk = shot & ~caught & jnp.any(state.subs > 0, axis=0)
+    shot = shots != 0
+    caught = shot & (state.fish != 0)
+    sunk = shot & ~caught & (state.subs != 0)
     state = state._replace(
-        shots=shots & ~(caught | sunk)[None],
-        fish=state.fish & ~(caught[None] & _first(state.fish)),
-        subs=jnp.where(sunk[None] & _first(state.subs > 0), jnp.int8(0), state.subs),
+        shots=jnp.where(caught | sunk, 0, shots),
+        fish=jnp.where(caught, _without_first(state.fish), state.fish),
+        subs=jnp.where(sunk, _without_first(state.subs), state.subs),
     )
     return state, jnp.sum(caught | sunk, dtype=jnp.int32)
 
@@ -279,14 +283,14 @@ def _subs_move(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """(submarines, shots, torpedoes, how many ran into a shot, whether one met the player)."""
     waited, arrived = _swim(state.subs, state.heading)
-    met = jnp.any(state.subs > 0, axis=0) | (arrived > 0)
-    sunk = (arrived > 0) & jnp.any(state.shots, axis=0) & ~here
+    met = (state.subs | arrived) != 0
+    sunk = (arrived != 0) & (state.shots != 0) & ~here
     # One that runs into a shot just as it is about to fire still fires.
-    fired = jnp.any(waited == 1, axis=0) | (arrived == 1)
-    subs = _join(waited, jnp.where(sunk, jnp.int8(0), arrived), state.move_every)
-    subs = jnp.where(subs == 1, jnp.int8(TORPEDO_EVERY), jnp.maximum(subs - 1, 0))
-    torpedoes = state.torpedoes | _lanes(fired, state.heading[:, None])
-    shots = state.shots & ~sunk[None]
+    fired = (_ready(waited) | _ready(arrived)) != 0
+    subs = waited | (jnp.where(sunk, 0, arrived) << BITS * state.move_every)
+    subs = subs - _ones(subs) + TORPEDO_EVERY * _ready(subs)
+    torpedoes = state.torpedoes | _flying(fired, state.heading[:, None])
+    shots = jnp.where(sunk, 0, state.shots)
     return subs, shots, torpedoes, jnp.sum(sunk, dtype=jnp.int32), jnp.any(met & here)
 
 
@@ -295,10 +299,11 @@ def _fish_move(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(fish, shots, how many ran into a shot, whether one met the player)."""
     waited, arrived = _swim(state.fish, state.heading)
-    met = jnp.any(state.fish, axis=0) | arrived
-    caught = arrived & jnp.any(shots, axis=0) & ~here
-    fish = _join(waited, arrived & ~caught, state.move_every)
-    return fish, shots & ~caught[None], jnp.sum(caught, dtype=jnp.int32), jnp.any(met & here)
+    met = (state.fish | arrived) != 0
+    caught = (arrived != 0) & (shots != 0) & ~here
+    fish = waited | (jnp.where(caught, 0, arrived) << BITS * state.move_every)
+    shots = jnp.where(caught, 0, shots)
+    return fish, shots, jnp.sum(caught, dtype=jnp.int32), jnp.any(met & here)
 
 
 def _breathes(state: State, ramping: bool) -> tuple[State, jax.Array, jax.Array]:
@@ -324,23 +329,24 @@ def _breathes(state: State, ramping: bool) -> tuple[State, jax.Array, jax.Array]
 
 
 def _swim(enemies: jax.Array, heading: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Those that wait, with one step less to go [6, 10, 10]; those that moved [10, 10]."""
-    return shift(enemies, -1, axis=0), _along(enemies[0], heading)
+    """Those that wait, with one step less to go; those that moved, without steps; [10, 10]."""
+    return enemies >> BITS, _along(enemies & ONE_ENEMY, heading)
 
 
-def _join(waited: jax.Array, arrived: jax.Array, move_every: jax.Array) -> jax.Array:
-    """All enemies again [6, 10, 10]; those that arrived wait anew."""
-    return jnp.where(_waiting(move_every) & (arrived != 0)[None], arrived[None], waited)
+def _ones(enemies: jax.Array) -> jax.Array:
+    """The same with 1 for every enemy."""
+    return (enemies | enemies >> 1 | enemies >> 2 | enemies >> 3) & LOWEST
 
 
-def _waiting(steps: jax.Array) -> jax.Array:
-    """Where enemies are that move in so many steps, bool [6, 1, 1]."""
-    return (jnp.arange(SLOWEST + 1) == steps)[:, None, None]
+def _ready(enemies: jax.Array) -> jax.Array:
+    """1 for every submarine that is to fire now."""
+    return _ones(enemies) & ~_ones(enemies - _ones(enemies))
 
 
-def _first(present: jax.Array) -> jax.Array:
-    """Of the enemies in each cell the one that moves first, bool [6, 10, 10]."""
-    return present & (jnp.cumsum(present, axis=0, dtype=jnp.int32) == 1)
+def _without_first(enemies: jax.Array) -> jax.Array:
+    """Without the enemy in each cell that moves first."""
+    ones = _ones(enemies)
+    return enemies & ~(ONE_ENEMY * (ones & -ones))
 
 
 def _along(board: jax.Array, heading: jax.Array) -> jax.Array:
@@ -348,14 +354,14 @@ def _along(board: jax.Array, heading: jax.Array) -> jax.Array:
     return jnp.where(heading[:, None], shift(board, 1, axis=1), shift(board, -1, axis=1))
 
 
-def _lanes(board: jax.Array, right: jax.Array) -> jax.Array:
-    """The pieces that go left and those that go right, [2, 10, 10]."""
-    return jnp.stack([board & ~right, board & right])
+def _flying(board: jax.Array, right: jax.Array) -> jax.Array:
+    """Shots or torpedoes where the board is true, int32 [10, 10]."""
+    return jnp.where(board, jnp.where(right, 2, 1), 0)
 
 
-def _fly(lanes: jax.Array) -> jax.Array:
+def _fly(flying: jax.Array) -> jax.Array:
     """Shots or torpedoes a cell further."""
-    return jnp.stack([shift(lanes[0], -1, axis=1), shift(lanes[1], 1, axis=1)])
+    return shift(flying & 1, -1, axis=1) | shift(flying & 2, 1, axis=1)
 
 
 def _drawn(rows: jax.Array, columns: jax.Array) -> jax.Array:

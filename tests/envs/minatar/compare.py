@@ -53,7 +53,7 @@ def canonical(name, state):
             right=state.right & there, gold=state.gold & there, column=state.column * there
         )
     if name == "seaquest":
-        taken = state.fish.any(axis=(1, 3)) | (state.subs > 0).any(axis=(1, 3))
+        taken = ((state.fish | state.subs) != 0).any(axis=2)
         there = state.diver_x != seaquest.AWAY
         order = np.argsort(~there, axis=1, kind="stable")
         x, y, right = (

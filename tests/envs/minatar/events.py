@@ -154,20 +154,20 @@ def _seaquest_events(draws, before, action, after, reward, over):
     flown = seaquest._fly(torpedoes)
     _, _, caught, bitten = seaquest._fish_move(swum, shots, here)
 
-    def many(present):
-        return jnp.sum(present, axis=0) > 1
+    def many(enemies):
+        return seaquest._without_first(enemies) != 0
 
     due = before.spawn_timer == 0
     new = some(came.fish != before.fish) | some(came.subs != before.subs)
-    arrived_sub = seaquest._along(swum.subs[0], swum.heading)
-    dying = (arrived_sub == 1) & jnp.any(swum.shots, 0) & ~here
-    hit = jnp.any(seaquest._fly(acted.shots), 0) & ~jnp.any(shot.shots, 0)
-    cells_fish, cells_subs = jnp.any(acted.fish, 0), jnp.any(acted.subs > 0, 0)
+    arrived_sub = seaquest._swim(swum.subs, swum.heading)[1]
+    dying = (arrived_sub == 1) & (swum.shots != 0) & ~here
+    hit = (seaquest._fly(acted.shots) != 0) & (shot.shots == 0)
+    cells_fish, cells_subs = acted.fish != 0, acted.subs != 0
     emerges = (after.y == 0) & ~before.surfaced
     aboard = swum.divers
     stands = (acted.diver_x == acted.x) & (acted.diver_y == acted.y)
     taken = swum.divers - before.divers
-    moving = swum.fish[0] | (swum.subs[0] > 0)
+    moving = ((swum.fish | swum.subs) & 15) != 0
     leaving = jnp.where(swum.heading, moving[:, 9], moving[:, 0])
     ramped, faster = after.ramped > before.ramped, after.move_every < before.move_every
     return {
@@ -186,18 +186,17 @@ def _seaquest_events(draws, before, action, after, reward, over):
         "stays at the right wall": (action == RIGHT) & (before.x == 9),
         "stays at the surface": (action == UP) & (before.y == 0),
         "stays at the bottom": (action == DOWN) & (before.y == 8),
-        "shot leaves the board": some(acted.shots[:, :, 0] & jnp.array([True, False])[:, None])
-        | some(acted.shots[:, :, 9] & jnp.array([False, True])[:, None]),
+        "shot leaves the board": some(acted.shots[:, 0] & 1) | some(acted.shots[:, 9] & 2),
         "shot hits a fish": some(hit & cells_fish),
         "shot hits a submarine": some(hit & ~cells_fish & cells_subs),
         "shot hits a fish, not the submarine with it": some(hit & cells_fish & cells_subs),
-        "shot hits the first of several": some(hit & (many(acted.fish) | many(acted.subs > 0))),
+        "shot hits the first of several": some(hit & (many(acted.fish) | many(acted.subs))),
         "fish runs into a shot": caught > 0,
         "submarine runs into a shot": sunk > 0,
         "submarine fires as it runs into a shot": some(dying),
         "enemy leaves the board": some(leaving),
-        "submarine fires": some(swum.subs == 1),
-        "several enemies in a cell": some(many(before.fish) | many(before.subs > 0)),
+        "submarine fires": some(seaquest._ready(swum.subs)),
+        "several enemies in a cell": some(many(before.fish) | many(before.subs)),
         "picks up a diver where it is": (taken > 0) & some(stands),
         "picks up a diver that comes": (taken > 0) & ~some(stands),
         "picks up two divers": taken == 2,
@@ -208,12 +207,12 @@ def _seaquest_events(draws, before, action, after, reward, over):
         )
         & (taken == 0),
         "two divers": jnp.all(before.diver_x != seaquest.AWAY),
-        "over: fish where it is": over & some(swum.fish & here[None]),
-        "over: fish comes": over & bitten & ~some(swum.fish & here[None]),
-        "over: submarine where it is": over & some((swum.subs > 0) & here[None]),
-        "over: submarine comes": over & rammed & ~some((swum.subs > 0) & here[None]),
-        "over: torpedo where it is": over & some(torpedoes & here[None]),
-        "over: torpedo comes": over & some(flown & here[None]) & ~some(torpedoes & here[None]),
+        "over: fish where it is": over & some((swum.fish != 0) & here),
+        "over: fish comes": over & bitten & ~some((swum.fish != 0) & here),
+        "over: submarine where it is": over & some((swum.subs != 0) & here),
+        "over: submarine comes": over & rammed & ~some((swum.subs != 0) & here),
+        "over: torpedo where it is": over & some((torpedoes != 0) & here),
+        "over: torpedo comes": over & some((flown != 0) & here) & ~some((torpedoes != 0) & here),
         "over: no air": over & (before.oxygen <= 0),
         "over: surfaces without divers": over & emerges & (aboard == 0),
         "surfaces with 1 to 5 divers": emerges & (aboard >= 1) & (aboard <= 5),

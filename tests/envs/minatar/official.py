@@ -65,13 +65,15 @@ def asterix_state(env):
 def seaquest_state(env):
     """Asserts what makes our smaller state possible: the facts in the docstring of the game."""
     heading = np.zeros(10, flag)
-    fish, subs = np.zeros((6, 10, 10), flag), np.zeros((6, 10, 10), np.int8)
+    fish, subs = np.zeros((10, 10), int32), np.zeros((10, 10), int32)
     for x, y, right, timer in env.e_fish:
-        assert not fish[timer, y, x]
-        fish[timer, y, x], heading[y] = True, right
+        assert not fish[y, x] >> 4 * timer & 15
+        fish[y, x] |= 1 << 4 * timer
+        heading[y] = right
     for x, y, right, timer, fires in env.e_subs:
-        assert not subs[timer, y, x]
-        subs[timer, y, x], heading[y] = fires + 1, right
+        assert not subs[y, x] >> 4 * timer & 15
+        subs[y, x] |= (fires + 1) << 4 * timer
+        heading[y] = right
     assert all(heading[enemy[1]] == enemy[2] for enemy in env.e_fish + env.e_subs)
     for enemies in (env.e_fish, env.e_subs):
         together = {}
@@ -91,8 +93,8 @@ def seaquest_state(env):
         int32(env.diver_count),
         flag(env.surface),
         int32(env.shot_timer),
-        _lanes(env.f_bullets),
-        _lanes(env.e_bullets),
+        _flying(env.f_bullets),
+        _flying(env.e_bullets),
         heading,
         fish,
         subs,
@@ -133,11 +135,11 @@ def freeway_state(env):
     )
 
 
-def _lanes(bullets):
-    lanes = np.zeros((2, 10, 10), flag)
+def _flying(bullets):
+    flying = np.zeros((10, 10), int32)
     for x, y, right in bullets:
-        lanes[int(right), y, x] = True
-    return lanes
+        flying[y, x] |= 2 if right else 1
+    return flying
 
 
 STATES = {
