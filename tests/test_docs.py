@@ -18,6 +18,12 @@ SMALL_CONTROL = (
     "--tasks 2 --iterations-per-task 1 --iterations-per-chunk 1 --environments 2 --rollout 4 "
     "--minibatches 2 --epochs 1 --policy-hidden 8 --value-hidden 8 --no-diagnostics"
 )
+SMALL_GAMES = (
+    "--tasks 2 --vector-steps-per-task 4 --steps-per-row 4 --rows-per-chunk 1 --environments 2 "
+    "--capacity 12 --batch 2 --replay-ratio 1 --learning-starts 2 --channels 2 --no-diagnostics "
+    "--hidden 4"
+)
+SMALL_OF = {"supervised": SMALL, "control": SMALL_CONTROL, "games": SMALL_GAMES}
 ELSEWHERE = {
     "cd runs/digits/checkpoints/cpr/000002 && sha256sum --check SHA256SUMS": (
         "tests/analysis/test_data_format.py"
@@ -42,8 +48,8 @@ def commands(text: str) -> list[str]:
 def smaller(words: list[str]) -> list[str]:
     """The words of `continual run`, for seconds: one method, the one that is changed if any is."""
     method = "cpr" if any(word.startswith("cpr.") for word in words) else "adam"
-    control = words[1] in registry.names() and registry.get(words[1]).kind == "control"
-    sizes = (SMALL_CONTROL if control else SMALL).split()
+    kind = registry.get(words[1]).kind if words[1] in registry.names() else "supervised"
+    sizes = SMALL_OF[kind].split()
     unless_said = {"--methods": method, "--seeds": "2"}
     more = [each for each in unless_said.items() if each[0] not in words]
     return [*words, *(sizes if "--hidden" not in words else sizes[:-2]), *sum(more, ())]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
-
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer
 from continual_learning.agents.sac import sac
 from continual_learning.agents.sac_config import SACConfig
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.minatar import MinAtar
-from continual_learning.envs.streams import TaskStream
+from continual_learning.envs.streams import TaskStream, Values
 from continual_learning.experiments import methods
 from continual_learning.experiments.games_spec import GamesSpec
 from continual_learning.networks import CNN
@@ -32,8 +30,7 @@ def stream(experiment: GamesSpec) -> TaskStream:
     """The games in their order, over and over."""
     games = tuple(dict.fromkeys(experiment.games))
     env = MinAtar(games, sticky=experiment.sticky, ramping=experiment.ramping)
-    order = jnp.array([games.index(game) for game in experiment.games], jnp.float32)
-    return TaskStream(env, {"game": lambda key, index: order[index % len(order)]})
+    return TaskStream(env, {"game": Values(*map(games.index, experiment.games))})
 
 
 def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:

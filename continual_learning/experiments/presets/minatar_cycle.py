@@ -7,7 +7,7 @@ from continual_learning.experiments.presets import continual_minatar
 SPEC = dataclasses.replace(
     continual_minatar.SPEC,
     name="minatar_cycle",
-    title="Three MinAtar games, five rounds of 0.5M steps each (ours)",
+    title="Three MinAtar games, five rounds of 0.48M steps each (ours)",
     tasks=15,
     vector_steps_per_task=40_000,
 )
