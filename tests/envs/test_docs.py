@@ -1,4 +1,4 @@
-"""The example of docs/data.md works as printed."""
+"""The examples of docs/data.md and docs/minatar.md work as printed."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,24 @@ import numpy as np
 import pytest
 
 
-def test_the_example_runs():
-    pytest.importorskip("sklearn")
-    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+def run(page):
+    """What the only example of a page leaves."""
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     names = {}
     exec(code, names)
+    return names
+
+
+def test_games():
+    names = run("minatar.md")
+    assert names["env"].games[int(names["task"]["game"])] == "asterix"
+    assert names["timestep"].observation.shape == (12, 1000)
+
+
+def test_data_sets():
+    pytest.importorskip("sklearn")
+    names = run("data.md")
     assert names["x"].shape == (8, 64) and names["x"].dtype == np.float32
     assert names["y"].shape == (8,) and names["y"].dtype == np.int32
     assert [part.shape for part in names["held_out"]] == [(360, 64), (360,), (360,)]
