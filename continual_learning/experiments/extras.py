@@ -25,6 +25,7 @@ EXTRAS: dict[str, dict[str, str]] = {
     "video": {"imageio[ffmpeg]": "imageio_ffmpeg", "pillow": "PIL"},
     "equinox": {"equinox": "equinox"},
     "haiku": {"dm-haiku": "haiku"},
+    "oracle": {"minatar": "minatar"},
 }
 """{extra: {distribution: module}}: what each extra brings."""
 
