@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import contextvars
 import dataclasses
@@ -80,7 +81,7 @@ class MethodSpec:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExperimentSpec:
+class ExperimentSpec(abc.ABC):
     """What all experiments have.
 
     `spec.at_scale("smoke")` is the same experiment with a smaller budget; "paper" is the spec as
@@ -118,15 +119,16 @@ class ExperimentSpec:
         object.__setattr__(self, "scales", scales)
 
     @property
+    @abc.abstractmethod
     def steps_per_task(self) -> int:
         """Steps of a seed per task, as its rows count them."""
-        raise NotImplementedError
 
     @property
     def steps(self) -> int:
         """Steps of a seed in all tasks: the last one of a finished run."""
         return self.tasks * self.steps_per_task
 
+    @abc.abstractmethod
     def _check(self) -> None:
         """Raises where fields do not go together."""
 

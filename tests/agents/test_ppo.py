@@ -19,6 +19,7 @@ from continual_learning.experiments import methods
 from continual_learning.experiments.base import MethodSpec
 from continual_learning.networks import MLP
 from tests.agents import probes
+from tests.agents.running import Run, equal, shapes, through_numpy
 
 ENVS, STEPS, LANES = 2, 5, 2
 RESETS = {
@@ -61,47 +62,9 @@ def trainer(env=None, stream=None, policy=None, optimizers=None, envs=ENVS, **op
     )
 
 
-def through_numpy(state):
-    """As a checkpoint does it."""
-
-    def copy(x):
-        if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-            return jnp.asarray(np.array(x))
-        return jax.random.wrap_key_data(jnp.asarray(np.array(jax.random.key_data(x))))
-
-    return jax.tree.map(copy, state)
-
-
-def equal(one, other):
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
-        np.testing.assert_array_equal(a, b)
-
-
-class Run:
-    """All chunks of two lanes: `states` before each and after the last, `rows` of each."""
-
-    def __init__(self):
-        self.trainer = trainer()
-        keys = jax.vmap(jax.random.key)(jnp.arange(LANES))
-        state = jax.jit(jax.vmap(self.trainer.init, (0, 0, None)))(keys, {}, ())
-        lanes = jax.vmap(self.trainer.chunk, (0, 0, None))
-        self.chunk = jax.jit(lanes, donate_argnums=0)
-        self.states, self.rows = [through_numpy(state)], []
-        for _ in range(self.trainer.chunks):
-            state, rows = self.chunk(state, {}, ())
-            self.states.append(through_numpy(state))
-            self.rows.append(rows)
-        self.programs = self.chunk._cache_size()
-
-    def column(self, name, lane=0):
-        return np.concatenate([rows[name][lane] for rows in self.rows])
-
-
 @pytest.fixture(scope="module")
 def run():
-    return Run()
+    return Run(trainer(), LANES)
 
 
 def test_one_program(run):
@@ -245,11 +208,6 @@ def test_lanes_are_as_single_runs(run):
                 expected = run.rows[number][name][lane]
                 np.testing.assert_allclose(rows[name], expected, rtol=1e-3, atol=1e-4)
     assert chunk._cache_size() == 1
-
-
-def shapes(program, hyper):
-    state = jax.eval_shape(program.init, jax.random.key(0), hyper, ())
-    return jax.eval_shape(program.chunk, state, hyper, ())
 
 
 def test_hyper_parameters():

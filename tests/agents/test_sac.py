@@ -18,7 +18,7 @@ from continual_learning.experiments import methods
 from continual_learning.experiments.base import MethodSpec
 from continual_learning.networks import MLP
 from tests.agents import probes
-from tests.agents.test_ppo import equal, shapes, through_numpy
+from tests.agents.running import Run, equal, shapes, through_numpy
 
 ENVS, LANES, CAPACITY = 2, 2, 15
 RESETS = {
@@ -61,29 +61,9 @@ def trainer(env=None, policy=None, critic=None, optimizers=None, envs=ENVS, **op
     )
 
 
-class Run:
-    """All chunks of two lanes: `states` before each and after the last, `rows` of each."""
-
-    def __init__(self):
-        self.trainer = trainer()
-        keys = jax.vmap(jax.random.key)(jnp.arange(LANES))
-        state = jax.jit(jax.vmap(self.trainer.init, (0, 0, None)))(keys, {}, ())
-        lanes = jax.vmap(self.trainer.chunk, (0, 0, None))
-        self.chunk = jax.jit(lanes, donate_argnums=0)
-        self.states, self.rows = [through_numpy(state)], []
-        for _ in range(self.trainer.chunks):
-            state, rows = self.chunk(state, {}, ())
-            self.states.append(through_numpy(state))
-            self.rows.append(rows)
-        self.programs = self.chunk._cache_size()
-
-    def column(self, name, lane=0):
-        return np.concatenate([rows[name][lane] for rows in self.rows])
-
-
 @pytest.fixture(scope="module")
 def run():
-    return Run()
+    return Run(trainer(), LANES)
 
 
 def test_one_program(run):

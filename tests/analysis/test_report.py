@@ -1,69 +1,18 @@
 """The report without a browser: which studies go together, its numbers, its words, its data."""
 
-import base64
-import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from continual_learning.analysis import report
 from continual_learning.analysis.report import facts, metrics, series, studies
-from continual_learning.analysis.report.cards import notices
+from continual_learning.analysis.report.head import notices
 from continual_learning.analysis.summary import Estimate
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.storage.store import Store
 from tests.analysis import report_study
-
-TABLE = {"name": "hand", "title": "By hand", "tasks": 4}
-
-
-def rows(of_seeds: dict[int, list[float]], **more) -> dict:
-    """A row per step, two in each task: {seed: values}."""
-    seeds = [seed for seed, values in of_seeds.items() for _ in values]
-    steps = [i + 1 for values in of_seeds.values() for i in range(len(values))]
-    return {
-        "seed": np.array(seeds),
-        "step": np.array(steps),
-        "task": (np.array(steps) - 1) // 2,
-        "test_accuracy": np.array([v for values in of_seeds.values() for v in values]),
-        **more,
-    }
-
-
-def by_hand(folder, **methods) -> studies.Section:
-    [section] = studies.read([report_study.store(folder, TABLE, methods)])
-    return section
-
-
-def numbers(text: str, kind: str = "<f8") -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), kind)
-
-
-def unpacked(packed: dict[str, str], log: bool = False) -> np.ndarray:
-    """What the page makes of `pack`."""
-    low, high = numbers(packed["low"]), numbers(packed["high"])
-    codes = numbers(packed["values"], "<u2").reshape(len(low), -1).astype(np.float64)
-    codes[codes == 65535] = np.nan
-    values = low[:, None] + (high - low)[:, None] * codes / 65534
-    return np.exp(values) if log else values
-
-
-def data_of(page: str) -> dict:
-    [text] = re.findall(
-        r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL
-    )
-    return json.loads(text)
-
-
-def text_of(page: str) -> str:
-    body = page[page.index("<main") : page.index("</footer>")]
-    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
-
+from tests.analysis.report_pages import TABLE, by_hand, data_of, rows, text_of
 
 # which studies go together -----------------------------------------------------------------------
 
@@ -304,120 +253,6 @@ def test_collapse_of_an_accuracy_is_relative(tmp_path):
     section = by_hand(tmp_path / "a", cpr=rows({0: high + low, 1: high + [0.5] * 4}))
     [method] = facts.facts(section, series.locate(section), "test_accuracy")
     assert [(c.run, c.start, c.open) for c in method.collapsed["below half"]] == [(0, 4, True)]
-
-
-# what is drawn -----------------------------------------------------------------------------------
-
-
-@given(
-    arrays.arrays(
-        np.float64,
-        st.tuples(st.integers(1, 4), st.integers(0, 9)),
-        elements=st.one_of(st.just(np.nan), st.floats(-1e9, 1e9)),
-    )
-)
-def test_packed_values_are_those(values):
-    found = unpacked(series.pack(values))
-    for row, packed in zip(values, found, strict=True):
-        kept = row[~np.isnan(row)]
-        room = np.ptp(kept) / 65534 + 1e-6 if len(kept) else 0
-        np.testing.assert_allclose(packed, row, rtol=0, atol=room)
-
-
-def test_packed_logarithms_keep_small_values():
-    values = np.array([[1e-6, 1.0, 1e9, np.nan]])
-    np.testing.assert_allclose(unpacked(series.pack(values, log=True), log=True), values, rtol=1e-3)
-
-
-def test_the_middle_is_drawn_where_all_seeds_have_a_value(tmp_path):
-    section = by_hand(
-        tmp_path / "a",
-        cpr=rows({0: [0.0] * 8, 1: [0.2] * 8, 2: [0.4] * 4, 3: [0.6] * 8, 4: [5] * 8}),
-    )
-    located = series.locate(section)
-    data = series.section_data(section, located, "test_accuracy", 800)
-    [[line], *_] = data["groups"][0]["metrics"][0]["lines"]
-    np.testing.assert_array_equal(numbers(data["grids"][line["grid"]]), np.arange(1, 9))
-    np.testing.assert_array_equal(numbers(line["count"], "<u2"), [5] * 4 + [4] * 4)
-    iqm, q25, q75 = unpacked(line["centre"])
-    np.testing.assert_allclose(iqm, [0.4] * 4 + [np.nan] * 4)  # without the least and the largest
-    np.testing.assert_allclose(q25, [0.2] * 4 + [np.nan] * 4)
-    np.testing.assert_allclose(q75, [0.6] * 4 + [np.nan] * 4)
-
-
-def test_no_extreme_is_lost_when_there_are_many_rows(tmp_path):
-    total = 5000
-    values = np.random.default_rng(0).normal(size=(2, total))
-    values[1, 1234], values[0, 4000] = 99.0, -77.0
-    columns = {
-        "seed": np.repeat([0, 1], total),
-        "step": np.tile(np.arange(1, total + 1) * 10, 2),
-        "task": np.tile(np.arange(total) // 500, 2),
-        "test_accuracy": values.reshape(-1),
-    }
-    [section] = studies.read([report_study.store(tmp_path / "a", TABLE, {"cpr": columns})])
-    located = series.locate(section)
-    data = series.section_data(section, located, "test_accuracy", 100)
-    assert data["binned"]
-    assert data["levels"][0] == "500 steps (50 rows)"
-    [line] = data["groups"][0]["metrics"][0]["lines"][0]
-    assert line["each"] == 2
-    seeds = unpacked(line["seeds"])
-    assert seeds.shape == (2, 200)
-    bins = values.reshape(2, 100, 50)
-    np.testing.assert_allclose(
-        np.sort(seeds.reshape(2, 100, 2)), np.stack([bins.min(2), bins.max(2)], 2), atol=2e-3
-    )
-    np.testing.assert_allclose(unpacked(line["centre"])[0], bins.mean(2).mean(0), atol=1e-4)
-    assert "so that no extreme is lost" in text_of(report.make([tmp_path / "a"]))
-
-
-def test_a_bin_that_is_not_full_has_no_mean(tmp_path):
-    total = 102
-    section = by_hand(tmp_path / "a", cpr=rows({0: list(range(total)), 1: [0.0] * (total - 2)}))
-    data = series.section_data(section, series.locate(section), "test_accuracy", 26)
-    assert data["levels"][0] == "4 steps (4 rows)"
-    [line] = data["groups"][0]["metrics"][0]["lines"][0]
-    np.testing.assert_array_equal(numbers(data["grids"][line["grid"]])[-2:], [100, 102])
-    np.testing.assert_array_equal(numbers(line["count"], "<u2"), [2] * 25 + [0])
-    iqm = unpacked(line["centre"])[0]
-    assert iqm[-2] == pytest.approx((96 + 97 + 98 + 99) / 4 / 2, abs=0.01)
-    assert np.isnan(iqm[-1])
-    assert unpacked(line["seeds"])[0, -2:] == pytest.approx([101, 100], abs=0.01)  # goes on
-
-
-def test_rows_in_which_something_is_not_measured_make_no_gaps(tmp_path):
-    rank = np.array([np.nan, 5.0] * 4)
-    section = by_hand(
-        tmp_path / "a", cpr=rows({0: [0.1] * 8}, srank=rank), adam=rows({0: [0.1] * 8})
-    )
-    data = series.section_data(section, series.locate(section), "srank", 800)
-    adam, cpr = data["groups"][1]["metrics"][0]["lines"][0]
-    assert adam is None
-    np.testing.assert_array_equal(numbers(data["grids"][cpr["grid"]]), [2, 4, 6, 8])
-
-
-def test_parameters_of_tasks(tmp_path):
-    folder = report_study.write(tmp_path / "a", methods=("adam", "cpr"))
-    [section] = studies.read([folder])
-    names = studies.numeric(section.frame)
-    data = series.section_data(section, series.locate(section), "episode_return", 800)
-    [strip] = data["strips"]
-    assert strip["name"] == "friction" and strip["log"] and not strip["same"]
-    expected = section.frame.groupby(["seed", "task"]).friction.first().to_numpy()
-    np.testing.assert_array_equal(numbers(strip["values"]), expected)
-    shown = [metric["name"] for group in data["groups"] for metric in group["metrics"]]
-    assert "gravity" not in shown and "friction" not in shown
-    assert set(names) - set(shown) == {"friction", "gravity"}
-
-
-def test_a_parameter_that_is_the_same_for_all_seeds_is_one_row(tmp_path):
-    delay = np.tile([0.0, 0, 3, 3, 1, 1, 8, 8], 2)
-    section = by_hand(tmp_path / "a", cpr=rows({0: [0.1] * 8, 1: [0.2] * 8}, delay=delay))
-    data = series.section_data(section, series.locate(section), "test_accuracy", 800)
-    [strip] = data["strips"]
-    assert strip["same"]
-    np.testing.assert_array_equal(numbers(strip["values"]), [0, 3, 1, 8])
 
 
 def test_metrics_have_names_and_groups():

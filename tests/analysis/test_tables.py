@@ -335,6 +335,29 @@ def test_returns_that_were_not_measured(tmp_path):
     assert "no value there: Adam 4 of 4, CPR 1 of 4." in table.notes[0]
 
 
+def test_games(tmp_path):
+    """Returns in ten bins a game; the paper's size is that of the experiment."""
+    spec = registry.get("continual_minatar").at_scale("short")
+
+    def columns(method, seed):
+        return {"latest_return": np.repeat([1.0, 2.0, 3.0], 10) + (method == "cpr") + seed}
+
+    path = study_folders.write(
+        tmp_path / "x",
+        spec,
+        columns,
+        steps=np.arange(1, 31) * spec.steps // 30,
+        methods=["cpr", "adam"],
+        seeds=(0, 1, 2),
+    )
+    table = tables.make("continual_minatar", [path])
+    found = cell(table, "CPR", "IQM of seeds", "average"), cell(table, "Adam", "paper", "final")
+    assert (found[0].value, found[1].value) == (4, 1.9)
+    assert "3 seeds of 720,000 environment steps. The paper: 5 seeds of 4.5M." in table.notes[0]
+    assert "Smaller than the paper's: 720,000 of 4.5M steps, 3 of 5 seeds." in table.notes[0]
+    assert "of the last episode of every environment" in table.notes[0]
+
+
 def test_a_single_seed_has_no_interval(tmp_path):
     path = study_folders.robots(tmp_path / "x", seeds=1, per_task=1, tasks=2)
     found = cell(tables.make("ant_iqr", [path]), "CPR", "IQM of seeds", "final")

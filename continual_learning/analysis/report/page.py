@@ -16,8 +16,9 @@ import continual_learning
 from continual_learning.analysis import style
 from continual_learning.analysis.curves import CurvesError, main_metric
 from continual_learning.analysis.report import metrics, series
-from continual_learning.analysis.report.cards import cards, head, notices
+from continual_learning.analysis.report.cards import cards
 from continual_learning.analysis.report.facts import best, facts
+from continual_learning.analysis.report.head import head, notices
 from continual_learning.analysis.report.markup import Markup, element, join, name
 from continual_learning.analysis.report.studies import Section, numeric, read
 from continual_learning.analysis.report.tables import sources, tables

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from continual_learning.analysis.report.cards import swatch, unit
+from continual_learning.analysis.report.cards import swatch
 from continual_learning.analysis.report.facts import Method, rules, table_bin
+from continual_learning.analysis.report.head import unit
 from continual_learning.analysis.report.markup import (
     Markup,
     difference,

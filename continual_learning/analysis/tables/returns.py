@@ -28,6 +28,7 @@ from continual_learning.analysis.tables.table import (
     Table,
     mark_best,
 )
+from continual_learning.experiments import registry
 
 _DECIMALS = {"continual_metaworld": 3, "continual_minatar": 1}
 _SHAPES = {
@@ -58,7 +59,9 @@ def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     paper, found = results(name), runs.curves(runs.metric)
     order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
     rows = [_Row(style.name(m), paper["rows"].get(m), found.get(m)) for m in order]
-    said = [*remarks(runs, paper["rows"], paper), *of_return(runs), *left_out(found)]
+    # Where the paper does not print its steps, the experiment has them.
+    size = {"steps": registry.get(name).steps, **paper}
+    said = [*remarks(runs, paper["rows"], size), *of_return(runs), *left_out(found)]
     notes = [f"This study: {' '.join(said)}"]
     columns = list(next(iter(paper["rows"].values())))
     statistics = [each for each in ("average", "final", "peak") if each in columns]
