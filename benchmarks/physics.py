@@ -119,7 +119,9 @@ def main() -> None:
         solver = Solver(cone, int(iterations), int(line_search))
     if args.run:
         policy = trained(args.run, args.method, args.seed)
-        env = dataclasses.replace(policy.robot, precision=args.precision)
+        env = dataclasses.replace(
+            policy.robot, precision=args.precision, solver=solver or policy.robot.solver
+        )
         act = trained_actions(policy)
         args.robot, args.physics = policy.experiment.robot, env.physics
     else:
