@@ -9,10 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
-from multiprocessing.connection import Connection
 
 from continual_learning.envs.errors import WorkerError
-from continual_learning.envs.host.worker import Setup
+from continual_learning.envs.host.worker import FAILED, Setup
 
 CODE = "from continual_learning.envs.host.worker import main; main()"
 # Workers share the cores among them; threads of one would only get in the way of the others.
@@ -46,8 +45,9 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},
             )
-        self._connection = Connection(ours.detach())
-        self.send(pickle.dumps(tuple(setup)))
+        self._socket = ours
+        self.send(pickle.dumps(tuple(setup)))  # without a time limit: it may be large
+        self._socket.settimeout(PATIENCE)
 
     @property
     def pid(self) -> int:
@@ -57,7 +57,7 @@ class WorkerProcess:
     def send(self, message: bytes) -> None:
         """Asks for something; `receive` tells if nobody listened."""
         with contextlib.suppress(OSError):
-            self._connection.send_bytes(message)
+            self._socket.sendall(message)
 
     def receive(self) -> None:
         """Waits until it is done.
@@ -67,20 +67,30 @@ class WorkerProcess:
           WorkerLost: it died.
         """
         try:
-            # A child of the worker may hold the other end of the socket open.
-            while not self._connection.poll(PATIENCE):
-                if self._process.poll() is not None and not self._connection.poll():
-                    raise EOFError
-            said = self._connection.recv_bytes()
-        except (EOFError, OSError):
+            said = self._answer()
+        except OSError:
+            said = b""
+        if said == FAILED:
+            self._socket.settimeout(None)
+            with self._socket.makefile("rb") as told:
+                raise WorkerError(f"An environment failed in a worker.\n{told.read().decode()}")
+        if not said:
             self.end()
-            raise WorkerLost(_how(self._process.returncode)) from None
-        if said:
-            raise WorkerError(f"An environment failed in a worker.\n{said.decode()}")
+            raise WorkerLost(_how(self._process.returncode))
+
+    def _answer(self) -> bytes:
+        """A byte, or none when there is nobody at the other end."""
+        while True:
+            try:
+                return self._socket.recv(1)
+            except TimeoutError:
+                # A child of the worker may hold the other end open.
+                if self._process.poll() is not None:
+                    return b""
 
     def close(self) -> None:
         """Lets the worker end by itself; does not wait."""
-        self._connection.close()
+        self._socket.close()
 
     def end(self, seconds: float = PATIENCE) -> None:
         """Waits until it has ended, for a little while; then makes it."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import pickle
 import signal
+import socket
 import sys
 import traceback
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,10 @@ import numpy as np
 from continual_learning.envs.host.memory import Memory
 from continual_learning.envs.host.protocol import HostStream
 
-# What a pool asks for, and the answer to all of it; arguments and results are in the memory.
-BEGIN, STEP, SAVE, RESTORE = b"begin", b"step", b"save", b"restore"
-DONE = b""
+# What a pool asks for, a byte; arguments and results are in the memory.
+BEGIN, STEP, SAVE, RESTORE = b"b", b"s", b"g", b"r"
+# The answer; a traceback follows a failure.
+DONE, FAILED = b".", b"!"
 
 
 class Setup(NamedTuple):
@@ -116,19 +117,13 @@ def main() -> None:
     """Serves the pool at the socket `argv[1]` with the memory `argv[2]` until it is gone."""
     # Ctrl-C reaches the whole group; when to stop is the pool's affair.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Connection(int(sys.argv[1])) as pool, contextlib.suppress(OSError):
+    with socket.socket(fileno=int(sys.argv[1])) as pool, pool.makefile("rb") as asked:
         try:
-            worker = Worker(Setup(*pickle.loads(_receive(pool))), int(sys.argv[2]))
-            while True:
-                worker.run(_receive(pool))
-                pool.send_bytes(DONE)
+            worker = Worker(Setup(*pickle.load(asked)), int(sys.argv[2]))
+            while command := asked.read(1):
+                worker.run(command)
+                pool.sendall(DONE)
         except Exception:
-            pool.send_bytes(traceback.format_exc().encode())
-
-
-def _receive(pool: Connection) -> bytes:
-    """What the pool says; ends the process when there is no pool any more."""
-    try:
-        return pool.recv_bytes()
-    except (EOFError, OSError):
-        sys.exit()
+            with contextlib.suppress(OSError):  # there may be no pool any more
+                pool.sendall(FAILED + traceback.format_exc().encode())
+                pool.shutdown(socket.SHUT_RDWR)

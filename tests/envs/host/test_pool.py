@@ -240,6 +240,14 @@ def test_a_forgotten_pool_has_no_workers():
     assert gone(pids)
 
 
+def test_a_large_stream_arrives():
+    """Larger than what a socket holds while the worker starts."""
+    stream = CountingStream()
+    stream.data = np.random.default_rng(0).bytes(20_000_000)
+    with Pool(stream, [7], 1) as pool:
+        assert pool.enter(0).shape == (1, 1, 4)
+
+
 def test_a_stream_that_cannot_be_sent_is_told():
     stream = CountingStream()
     stream.lock = threading.Lock()

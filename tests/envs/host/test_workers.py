@@ -54,6 +54,16 @@ def test_a_worker_that_dies_in_a_step_is_replaced(pool):
     check_cut(pool, before, step)
 
 
+def test_nothing_of_a_step_in_which_a_worker_died_is_kept():
+    """Neither what an environment did before the other died, nor what was there before."""
+    with Pool(CountingStream(), [3], 2, workers=1) as pool:
+        before = pool.enter(1)
+        with pytest.warns(RuntimeWarning, match="was replaced"):
+            step = pool.step(actions(4.0, DIE))
+    np.testing.assert_array_equal(step.observation, before)
+    assert step.truncated.all() and not step.reward.any() and not step.metrics["twice"].any()
+
+
 def test_a_worker_killed_from_outside_in_the_middle_of_a_step(pool):
     pool.step(actions(1.0, 1.0))
     before = pool.observation
