@@ -1,4 +1,4 @@
-"""The examples of docs/data.md and docs/minatar.md work as printed."""
+"""The examples of docs/data.md, docs/host.md and docs/minatar.md work as printed."""
 
 import re
 from pathlib import Path
@@ -20,6 +20,14 @@ def test_games():
     names = run("minatar.md")
     assert names["env"].games[int(names["task"]["game"])] == "asterix"
     assert names["timestep"].observation.shape == (12, 1000)
+
+
+def test_environments_on_the_host():
+    pytest.importorskip("gymnasium")
+    names = run("host.md")
+    assert names["stream"].names == ("Pendulum-v1", "moon")
+    assert [each.shape for each in names["returns"]] == [(8,)] * 3
+    assert np.concatenate(names["returns"]).max() < 0
 
 
 def test_data_sets():
