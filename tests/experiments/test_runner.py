@@ -67,9 +67,9 @@ def test_states_are_kept_at_the_end_and_at_intervals():
     saved = []
 
     class Noting(Memory):
-        def save(self, method, chunk, state):
+        def save(self, method, chunk, state, lanes, ring):
             saved.append(chunk)
-            super().save(method, chunk, state)
+            super().save(method, chunk, state, lanes, ring)
 
     run([0], Noting(), checkpoint_seconds=1000.0)
     run([0], Noting(), checkpoint_seconds=0.0)
