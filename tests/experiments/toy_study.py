@@ -3,6 +3,7 @@
 python toy_study.py FOLDER CHUNKS METHOD
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -84,6 +85,9 @@ def check_consistent(folder: Path, method: str = "cpr") -> int:
         jax.tree.map(np.testing.assert_array_equal, state, state_of(method, done))
         assert load(folder).equals(table_of({method: done + 1}))
     assert not [name for name in names(folder) if ".tmp" in name]
+    listings = [json.loads(f.read_text()) for f in folder.glob("checkpoints/*/??????/leaves.json")]
+    needed = {name for each in listings for name in each.get("ring", {}).get("segments", ())}
+    assert {f.name for f in folder.glob("checkpoints/*/*.rows")} == needed
     return done
 
 
