@@ -1,5 +1,7 @@
 """Rings beside checkpoints: only new rows are written, and what can be read comes back exactly."""
 
+import errno
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -206,6 +208,33 @@ def test_rows_that_a_kill_left_behind_are_removed_or_replaced(program):
     shutil.copytree(left, program.folder / "000002.rows")
     check_same(program.restore()[1], program.state)
     assert program.segments() == ["000000.rows", "000001.rows"]
+
+
+@pytest.mark.parametrize("which", range(10))
+def test_a_disk_that_is_full_while_rows_or_their_checkpoint_are_written(
+    program, monkeypatch, which
+):
+    program.add(4, 4)
+    program.save()
+    program.add(4, 4)
+    program.store.write_part("sac", 1, rows_of(1))
+    calls, sync = [], os.fsync
+
+    def fail(descriptor):
+        calls.append(descriptor)
+        if len(calls) == which + 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    state = jax.tree.map(np.copy, program.state)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(StoreError, match="The disk is full"):
+            program.store.save("sac", 1, state, ring="replay")
+    if program.store.progress() == {"sac": 1}:  # else only its name was not known to be on the disk
+        program.store.save("sac", 1, state, ring="replay")
+    assert program.numbers(0) + program.numbers(1) == list(range(8))
+    check_same(program.restore()[1], state)
 
 
 def test_what_is_no_ring_is_told(program):
