@@ -61,6 +61,9 @@ class GamesSpec(ExperimentSpec):
         field("he_uniform", help="how kernels are drawn, first and by resets")
     )
     diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
+    histogram: bool = field(
+        False, help="count the normalised gradient utilities of every update, for their figure"
+    )
 
     @property
     def steps_per_task(self) -> int:

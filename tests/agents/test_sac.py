@@ -92,10 +92,15 @@ def test_episodes(run):
 
 @pytest.mark.parametrize("chunk", [2, 4])
 def test_replay(run, chunk):
-    """At the end of a task the ring holds its last transitions, each of both environments."""
+    """At the end of a task the ring holds its last transitions, each of both environments.
+
+    They are cleared by then, for the next task; in its midst they are not.
+    """
     replay = jax.tree.map(lambda x: x[1], run.states[chunk].replay)
     added = 12 * chunk
-    assert (int(replay.added), int(replay.cleared)) == (added, 0 if chunk == 2 else 24)
+    assert (int(replay.added), int(replay.cleared)) == (added, added)
+    before = run.states[chunk - 1].replay
+    assert (int(before.added[1]), int(before.cleared[1])) == (added - 12, added - 24)
     number = np.arange(added - CAPACITY, added)
     count = number // ENVS % 12 % 7  # steps into an episode
     row = number % CAPACITY
