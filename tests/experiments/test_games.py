@@ -115,8 +115,8 @@ def studies(tmp_path_factory):
 def test_stopped_and_resumed_equals_through(studies):
     through, resumed, _, beside = studies
     pd.testing.assert_frame_equal(through, resumed, check_exact=True)
-    # The replay was cleared when the last task began, with chunk 4.
-    assert beside == ["000004", "000004.rows", "000005", "000005.rows"]
+    # The replay is cleared at the end of a task, as chunks 3 and 5 are.
+    assert beside == ["000004", "000004.rows", "000005"]
 
 
 def test_one_trace_serves_all_games_and_seeds(studies):
