@@ -252,4 +252,4 @@ def sac(
         return strongly_typed(state._replace(replay=kept, episodes=live.state)), rows
 
     chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
-    return Trainer(init, chunk, chunks, (), "latest_return")
+    return Trainer(init, chunk, chunks, (), "latest_return", ring="replay")

@@ -16,6 +16,7 @@ from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.streams import TaskStream, Values
 from continual_learning.experiments import methods
 from continual_learning.experiments.base import MethodSpec
+from continual_learning.experiments.storage.store import Store
 from continual_learning.networks import MLP
 from tests.agents import probes
 from tests.agents.running import Run, equal, shapes, through_numpy
@@ -185,6 +186,26 @@ def test_resuming_is_exact(run):
         equal(rows, run.rows[number])
     equal(state, run.states[4])
     assert run.chunk._cache_size() == 1
+
+
+@pytest.mark.parametrize("kept", [(1,), (1, 2), (1, 2, 3)])
+def test_resuming_from_a_store_is_exact(run, kept, tmp_path):
+    """Amid the first task, at its end, where the replay is cleared, and amid the second."""
+    with Store.create(tmp_path / "study", {}, {}) as store:
+        columns = {name: np.zeros(0, int) for name in ("seed", "step", "task")}
+        for number in range(max(kept)):
+            store.write_part("m", number, columns)
+            if number + 1 in kept:
+                store.save("m", number, run.states[number + 1], ring=run.trainer.ring)
+        found = store.restore("m", run.states[0])
+    with np.load(tmp_path / f"study/checkpoints/m/{max(kept) - 1:06d}/lane-0001.npz") as lane:
+        assert {x for x in lane if "replay" in x} == {"replay/added", "replay/cleared"}
+    assert found is not None and found[0] == max(kept) - 1
+    state = jax.tree.map(jnp.asarray, found[1])
+    for number in range(max(kept), 4):
+        state, rows = run.chunk(state, {}, ())
+        equal(rows, run.rows[number])
+    equal(state._replace(replay=()), run.states[4]._replace(replay=()))
 
 
 def test_seeds_differ(run):
