@@ -34,7 +34,7 @@ class Evaluation:
     count: int
     episodes: int
 
-    def when(
+    def if_due(
         self,
         due: jax.Array,
         act: Act,
@@ -63,6 +63,7 @@ class Evaluation:
         def evaluated(_: Columns, args: Any) -> Columns:
             params, key, steps, now = args
             numbers = jnp.array([*names.values()], jnp.int32)
+            met = numbers <= now
             task = jax.vmap(self.tasks.task, (None, 0))(key, numbers)
             start = jax.random.fold_in(jax.random.fold_in(key, EVALUATION), steps)
             starts = jax.vmap(jax.random.fold_in, (None, 0))(start, numbers)
@@ -71,9 +72,9 @@ class Evaluation:
             def play(task: Task, key: jax.Array, met: jax.Array) -> jax.Array:
                 return first_returns(copies, lambda seen: act(params, seen), key, task, met)
 
-            returns = jnp.mean(jax.vmap(play)(task, starts, numbers <= now), axis=1)
+            returns = jnp.mean(jax.vmap(play)(task, starts, met), axis=1)
             of_each = {f"eval_{name}": returns[i] for i, name in enumerate(names)}
-            return {"eval_seen": jnp.nanmean(returns), **of_each}
+            return {"eval_seen": jnp.mean(returns, where=met), **of_each}
 
         return when(due, evaluated, unsaid, (params, key, steps, now))
 

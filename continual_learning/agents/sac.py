@@ -215,7 +215,7 @@ def sac(
         due = state.steps % config.eval_every == 0
         now = (state.steps - 1) // config.steps_per_task
         params = state.learner.params["policy"]
-        return evaluation.when(due, act, params, state.key, state.steps, now)
+        return evaluation.if_due(due, act, params, state.key, state.steps, now)
 
     def row(
         state: SACState, live: Live, task: Task, hyper: Hyper

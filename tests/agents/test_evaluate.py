@@ -67,7 +67,7 @@ def evaluated(due=True, now=0, changes=None, tasks=3, length=7, lanes=None):
     evaluation = Evaluation(Tasks(Episodes(env, 2, length), stream), tasks, 4)
 
     def of_seed(due, now, key):
-        return evaluation.when(due, act, jnp.zeros(()), key, jnp.int32(8), now)
+        return evaluation.if_due(due, act, jnp.zeros(()), key, jnp.int32(8), now)
 
     if lanes is None:
         return jax.jit(of_seed)(jnp.array(due), jnp.int32(now), jax.random.key(0))
