@@ -186,6 +186,11 @@ def test_evaluation(run):
         np.testing.assert_array_equal(of["task_1"], [*none, np.nan, *none, 728])
 
 
+def test_evaluation_of_continuous_actions():
+    _, rows = shapes(trainer(probes.Counting(), critic=MLP((8,), 1)), {})
+    assert rows["eval_seen"].shape == rows["eval_task_1"].shape == (2,)
+
+
 def test_measuring_does_not_change_training(run):
     without = Run(trainer(eval_every=0, diagnostics=False), LANES)
     for one, other in zip(without.states, run.states, strict=True):
