@@ -25,7 +25,7 @@ class Evaluation:
     """Episodes on every distinct task of a run, side by side.
 
     Attributes:
-      tasks: environments and stream, of which the time limit counts here as well.
+      tasks: environments and stream, which hold nothing traced; the time limit counts here as well.
       count: tasks of the run; those that are equal are one (`TaskStream.distinct`).
       episodes: of each task.
     """
