@@ -10,6 +10,7 @@ Random actions (normal, standard deviation 1), or those that a study's policy dr
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import platform
 import time
@@ -103,6 +104,7 @@ def main() -> None:
     parser.add_argument("--robot", choices=["ant", "humanoid"], default="ant")
     parser.add_argument("--physics", choices=["generalized", "mjx"], default="mjx")
     parser.add_argument("--solver", help="of MJX: CONE,ITERATIONS,LINE_SEARCH")
+    parser.add_argument("--precision", choices=["float32", "default"], default="float32")
     parser.add_argument("--frictions", type=float, nargs="+", default=[0.02, 0.07, 0.3, 2.0])
     parser.add_argument("--envs", type=int, default=8192, help="at each friction")
     parser.add_argument("--steps", type=int, default=30_000_000)
@@ -117,16 +119,21 @@ def main() -> None:
         solver = Solver(cone, int(iterations), int(line_search))
     if args.run:
         policy = trained(args.run, args.method, args.seed)
-        env, act = policy.robot, trained_actions(policy)
+        env = dataclasses.replace(
+            policy.robot, precision=args.precision, solver=solver or policy.robot.solver
+        )
+        act = trained_actions(policy)
         args.robot, args.physics = policy.experiment.robot, env.physics
     else:
-        env = {"ant": Ant, "humanoid": Humanoid}[args.robot](args.physics, solver=solver)
+        robot = {"ant": Ant, "humanoid": Humanoid}[args.robot]
+        env = robot(args.physics, solver=solver, precision=args.precision)
         act = random_actions(env)
     row = {
         "actions": f"{policy.method}, seed {policy.seed}" if args.run else "random",
         "robot": args.robot,
         "physics": args.physics,
         "solver": args.physics == "mjx" and tuple(solver or env.usual_solver),
+        "precision": args.precision,
         "frictions": args.frictions,
         "envs": args.envs,
         "device": jax.devices()[0].device_kind,

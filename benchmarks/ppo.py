@@ -2,8 +2,8 @@
 
 Chunks of the training program of an experiment, metrics and diagnostics included, for each number
 of seeds, physics and method; and, with --parts, how the time divides: the same number of physics
-steps alone, and rollouts alone. Programs are compiled before they are timed, once: a state that
-came out of a chunk and did not fit the program would be an error.
+steps alone, and rollouts alone. Programs are compiled before they are timed, side by side and
+once: a state that came out of a chunk and did not fit the program would be an error.
 
     python benchmarks/ppo.py --physics mjx generalized --seeds 1 4 16 --methods adam cpr --parts
 """
@@ -14,6 +14,7 @@ import argparse
 import json
 import platform
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ from continual_learning.experiments import control, registry
 from continual_learning.networks import DiagonalGaussian
 
 
-def compiled(run, state) -> tuple[Any, float]:
-    """The program run(state) -> (state, rows), with seconds to compile it; donates the state."""
-    start = time.perf_counter()
-    program = jax.jit(run, donate_argnums=0).lower(state).compile()
-    return program, time.perf_counter() - start
+def compiled(parts: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+    """The programs run(state) -> (state, rows) of {name: (run, state)}; they donate the state."""
+    lowered = [jax.jit(run, donate_argnums=0).lower(state) for run, state in parts.values()]
+    with ThreadPoolExecutor() as pool:
+        programs = pool.map(lambda each: each.compile(), lowered)
+        return dict(zip(parts, programs, strict=True))
 
 
 def timed(programs: dict[str, Any], states: dict[str, Any], rounds: int) -> dict[str, list[float]]:
@@ -105,9 +107,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--environments", type=int, default=2048)
     parser.add_argument("--parts", action="store_true", help="also physics and rollouts alone")
-    parser.add_argument(
-        "--compile-only", action="store_true", help="fill JAX_COMPILATION_CACHE_DIR, time nothing"
-    )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = json.loads(args.json.read_text()) if args.json and args.json.exists() else []
@@ -135,12 +134,9 @@ def main() -> None:
             if args.parts:
                 parts["physics"] = rollouts(experiment, seeds, acting=False)
                 parts["rollout"] = rollouts(experiment, seeds, acting=True)
-            programs = {}
-            for name, (run, state) in parts.items():
-                programs[name], seconds = compiled(run, state)
-                row[f"{name}_compile_seconds"] = round(seconds, 1)
-            if args.compile_only:
-                continue
+            start = time.perf_counter()
+            programs = compiled(parts)
+            row["compile_seconds"] = round(time.perf_counter() - start, 1)
             states = {name: state for name, (_, state) in parts.items()}
             for name, times in timed(programs, states, args.rounds).items():
                 row[f"{name}_steps_per_second"] = round(steps / float(np.median(times)))

@@ -28,6 +28,8 @@ class Trainer:
       chunks: how many make up the whole run.
       data: arrays that all seeds share, or ().
       headline: the column to show while it runs.
+      ring: path in the state of a large part that is like `ReplayState`, or None. Of its rows a
+        checkpoint writes only those that were added since the one before.
     """
 
     init: Callable[[jax.Array, Hyper, Any], Any]
@@ -35,6 +37,7 @@ class Trainer:
     chunks: int
     data: Any
     headline: str
+    ring: str | None = None
 
 
 def strongly_typed(tree: Any) -> Any:

@@ -30,8 +30,7 @@ class Experience(NamedTuple):
 class ReplayState(NamedTuple):
     """What is stored, in ring order: transition number i ever added is in row i % capacity.
 
-    A checkpoint that knows how many had been added when the last one was written so needs only
-    the rows since.
+    A checkpoint so writes only the rows that were added since the one before (`Trainer.ring`).
 
     Attributes:
       rows: an `Experience` of arrays [capacity, …], observations as they are stored.

@@ -13,7 +13,6 @@ import optax
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer, strongly_typed
 from continual_learning.agents.evaluate import Evaluation
 from continual_learning.agents.network import (
-    Metrics,
     Network,
     optimizers_of,
     plasticity,
@@ -23,7 +22,7 @@ from continual_learning.agents.network import (
 from continual_learning.agents.replay import Experience, Replay, ReplayState
 from continual_learning.agents.sac_actions import actions_of
 from continual_learning.agents.sac_config import NUMBERS, SACConfig
-from continual_learning.agents.sac_update import CRITICS, Learner, apart, renewed, update
+from continual_learning.agents.sac_update import CRITICS, METRICS, Learner, apart, renewed, update
 from continual_learning.agents.statistics import disjoint, in_last_row, statistics, tally
 from continual_learning.agents.tasks import ACTIONS, BATCHES, NETWORK, PROBE, Tasks
 from continual_learning.envs.base import Task
@@ -138,7 +137,7 @@ def sac(
         )
 
     def change(state: SACState, begins: jax.Array, hyper: Hyper) -> SACState:
-        """What a new task resets, if it `begins` (bool [])."""
+        """What a new task resets of the learner, if it `begins` (bool [])."""
         old = state.learner
         changed = renewed(
             old,
@@ -148,16 +147,18 @@ def sac(
             alpha=config.reset_alpha,
         )
         learner = jax.tree.map(lambda new, old: jnp.where(begins, new, old), changed, old)
-        cleared = begins & config.reset_replay
-        return state._replace(learner=learner, replay=replay.clear(state.replay, cleared))
+        return state._replace(learner=learner)
 
-    def learn(learner: Learner, args: Any) -> tuple[Learner, Metrics]:
-        """The updates of a step, and the means of what they say."""
+    def learn(learner: Learner, args: Any) -> tuple[Learner, jax.Array]:
+        """The updates of a step, and the means of what they say of `METRICS`.
+
+        These are one array: a scan writes each of its outputs by a kernel of its own.
+        """
         batches, key, hyper = args
         made, numbers = transformations(hyper), numbers_of(hyper)
 
-        def body(learner: Learner, each: Any) -> tuple[Learner, Metrics]:
-            return update(
+        def body(learner: Learner, each: Any) -> tuple[Learner, jax.Array]:
+            learner, metrics = update(
                 networks,
                 actions,
                 made,
@@ -168,10 +169,11 @@ def sac(
                 target_entropy=numbers["target_entropy"],
                 log_alpha_bounds=config.log_alpha_bounds,
             )
+            return learner, jnp.stack([metrics[name] for name in METRICS])
 
         keys = jax.random.split(key, config.replay_ratio)
-        learner, metrics = jax.lax.scan(body, learner, (batches, keys))
-        return learner, jax.tree.map(jnp.mean, metrics)
+        learner, found = jax.lax.scan(body, learner, (batches, keys))
+        return learner, jnp.mean(found, axis=0)
 
     def step(state: SACState, live: Live, task: Task, hyper: Hyper) -> tuple[SACState, Live, Any]:
         """A step of all environments and the updates after it; what they gave and said."""
@@ -190,8 +192,7 @@ def sac(
         # Drawn before the branch: what passes into one may be copied, and the replay is large.
         batches = replay.sample(stored, draws, (config.replay_ratio, config.batch))
         args = batches, noise, hyper
-        said = jax.eval_shape(learn, state.learner, args)[1]
-        unsaid = {name: jnp.full(x.shape, jnp.nan, x.dtype) for name, x in said.items()}
+        unsaid = jnp.full(len(METRICS), jnp.nan)
         due = after.state.steps * episodes.count >= config.learning_starts
         learner, metrics = when(
             due, lambda carry, args: learn(carry[0], args), (state.learner, unsaid), args
@@ -206,7 +207,7 @@ def sac(
         read = actions.read(drawn.observation, drawn.action)
         return {"policy": drawn.observation, "critic_1": read, "critic_2": read}
 
-    def evaluated(state: SACState) -> Metrics:
+    def evaluated(state: SACState) -> dict[str, jax.Array]:
         """Returns of the policy's likeliest actions, NaN where no evaluation is due."""
 
         def act(params: Any, observation: jax.Array) -> jax.Array:
@@ -238,7 +239,7 @@ def sac(
         }
         if config.diagnostics:
             found |= plasticity(single, params, probe(state))
-        learning = jax.tree.map(jnp.nanmean, metrics)
+        learning = dict(zip(METRICS, jnp.nanmean(metrics, axis=0), strict=True))
         found = disjoint(found, learning, statistics(live, tallies, rewards), dict(task))
         return state, live, found
 
@@ -261,7 +262,10 @@ def sac(
             rows = in_last_row(rows, measured)
         if config.eval_every:
             rows = in_last_row(rows, evaluated(state))
-        return strongly_typed(state._replace(episodes=live.state)), rows
+        # At the end of a task, not at the start of the next: nothing is left to keep between them.
+        over = (state.steps % config.steps_per_task == 0) & config.reset_replay
+        kept = replay.clear(state.replay, over)
+        return strongly_typed(state._replace(replay=kept, episodes=live.state)), rows
 
     chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
-    return Trainer(init, chunk, chunks, (), "latest_return")
+    return Trainer(init, chunk, chunks, (), "latest_return", ring="replay")

@@ -116,7 +116,9 @@ class Discrete:
 
     def of_action(self, said: jax.Array, action: jax.Array) -> jax.Array:
         """Q [batch] of the actions."""
-        return jnp.take_along_axis(said, action[:, None], axis=1)[:, 0]
+        # Not a gather, the gradient of which is a scatter.
+        chosen = jnp.arange(self.count)[None] == action[:, None]
+        return jnp.sum(jnp.where(chosen, said, 0.0), axis=1)
 
     def soft_value(
         self,

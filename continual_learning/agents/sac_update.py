@@ -18,6 +18,18 @@ CRITICS = 2
 """Copies of the critic, of which the lesser counts. Each has its own optimizer (which clips the
 gradients of one and resets the units of one): parameters and states are arrays [2, …]."""
 
+METRICS = (
+    *(
+        f"{name}_{what}"
+        for name in ("policy", "critic_1", "critic_2")
+        for what in ("loss", "gradient_norm")
+    ),
+    "alpha_loss",
+    "entropy",
+    "q",
+)
+"""What an update says."""
+
 
 class Learner(NamedTuple):
     """What updates change.
@@ -63,9 +75,8 @@ def update(
       log_alpha_bounds: least and largest log α.
 
     Returns:
-      The learner, and {"NAME_loss", "NAME_gradient_norm" (before any clipping)} of "policy",
-      "critic_1" and "critic_2", "alpha_loss", "entropy" of the policy, and "q", what the critics
-      say of what was done, each [].
+      The learner, and `METRICS`, each []: gradient norms are before any clipping, "entropy" is
+      the policy's, "q" what the critics say of what was done.
     """
     params, states = dict(learner.params), dict(learner.optimizers)
     alpha = jnp.exp(learner.log_alpha)

@@ -1,21 +1,50 @@
-"""Task streams: what is learned, and how it changes."""
+"""Task streams: what is learned, and how it changes.
 
-from continual_learning.envs.base import DiscreteEnvironment, Environment, Transition
-from continual_learning.envs.datasets import Dataset, load_dataset
-from continual_learning.envs.delayed import Delayed
-from continual_learning.envs.episodes import Episodes, EpisodesState, Live, Timestep
-from continual_learning.envs.errors import DatasetError
-from continual_learning.envs.minatar import MinAtar
-from continual_learning.envs.streams import (
-    Integers,
-    LogUniform,
-    TaskStream,
-    Uniform,
-    Values,
-    parse_changes,
-    parse_draw,
-)
-from continual_learning.envs.supervised import SupervisedStream, Task
+The names below are imported when they are first used: the workers of `envs.host` import this
+package, and need no JAX.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from continual_learning.envs.base import DiscreteEnvironment, Environment, Transition
+    from continual_learning.envs.datasets import Dataset, load_dataset
+    from continual_learning.envs.delayed import Delayed
+    from continual_learning.envs.episodes import Episodes, EpisodesState, Live, Timestep
+    from continual_learning.envs.errors import DatasetError
+    from continual_learning.envs.minatar import MinAtar
+    from continual_learning.envs.streams import (
+        Integers,
+        LogUniform,
+        TaskStream,
+        Uniform,
+        Values,
+        parse_changes,
+        parse_draw,
+    )
+    from continual_learning.envs.supervised import SupervisedStream, Task
+
+_HOMES = {
+    "base": ("DiscreteEnvironment", "Environment", "Transition"),
+    "datasets": ("Dataset", "load_dataset"),
+    "delayed": ("Delayed",),
+    "episodes": ("Episodes", "EpisodesState", "Live", "Timestep"),
+    "errors": ("DatasetError",),
+    "minatar": ("MinAtar",),
+    "streams": (
+        "Integers",
+        "LogUniform",
+        "TaskStream",
+        "Uniform",
+        "Values",
+        "parse_changes",
+        "parse_draw",
+    ),
+    "supervised": ("SupervisedStream", "Task"),
+}
 
 __all__ = [
     "Dataset",
@@ -40,3 +69,16 @@ __all__ = [
     "parse_changes",
     "parse_draw",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,3 +7,7 @@ class DatasetError(Exception):
 
 class OpenGLError(Exception):
     """Pictures cannot be made with OpenGL here; the message says what to do."""
+
+
+class WorkerError(Exception):
+    """Environments on the host cannot go on; the message holds the traceback of the worker."""

@@ -22,6 +22,8 @@ EXTRAS: dict[str, dict[str, str]] = {
     "figures": {"altair": "altair", "vl-convert-python": "vl_convert"},
     "demo": {"scikit-learn": "sklearn"},
     "brax": {"brax": "brax", "mujoco": "mujoco", "mujoco-mjx": "mujoco.mjx"},
+    "gymnasium": {"gymnasium": "gymnasium"},
+    "metaworld": {"metaworld": "metaworld", "mujoco": "mujoco", "packaging": "packaging"},
     "video": {"imageio[ffmpeg]": "imageio_ffmpeg", "pillow": "PIL"},
     "equinox": {"equinox": "equinox"},
     "haiku": {"dm-haiku": "haiku"},

@@ -52,7 +52,14 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
     def optimizer(key: int) -> MakeOptimizer:
         def make(units: Any, hyper: Hyper) -> Any:
             chosen = experiment.methods[method]
-            return methods.transformation(chosen, units, init=experiment.init, key=key, hyper=hyper)
+            return methods.transformation(
+                chosen,
+                units,
+                init=experiment.init,
+                key=key,
+                hyper=hyper,
+                histogram=experiment.histogram,
+            )
 
         return make
 

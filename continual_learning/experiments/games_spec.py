@@ -72,6 +72,9 @@ class GamesSpec(ExperimentSpec):
     probe: int = field(
         512, budget=True, positive=True, help="observations of the replay that they are measured on"
     )
+    histogram: bool = field(
+        False, help="count the normalised gradient utilities of every update, for their figure"
+    )
 
     @property
     def steps_per_task(self) -> int:

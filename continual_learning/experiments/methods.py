@@ -44,6 +44,7 @@ def transformation(
     init: str,
     key: Any = 0,
     hyper: Mapping[str, Any] | None = None,
+    histogram: bool = True,
 ) -> optax.GradientTransformationExtraArgs:
     """The method as an optimizer: clip, base optimizer, and the reset method around both.
 
@@ -58,6 +59,7 @@ def transformation(
       key: an integer or a JAX key.
       hyper: numbers that take the place of the method's (`learning_rate`, `clip`, options); they
         may be traced.
+      histogram: as for `attach_reset_method`.
     """
     numbers = dict(hyper or {})
     learning_rate = numbers.pop("learning_rate", method.learning_rate)
@@ -66,7 +68,7 @@ def transformation(
     if clip is not None:
         inner = optax.chain(optax.clip_by_global_norm(clip), inner)
     reset = reset_method(method.reset, {**method.options, **numbers}, init=init, key=key)
-    return attach_reset_method(tx=inner, reset_method=reset, units=units)
+    return attach_reset_method(tx=inner, reset_method=reset, units=units, histogram=histogram)
 
 
 def reset_method(

@@ -24,8 +24,8 @@ class Keeper(Protocol):
         """Keeps the rows of a chunk."""
         ...
 
-    def save(self, method: str, chunk: int, state: Any) -> None:
-        """Keeps the state after a chunk."""
+    def save(self, method: str, chunk: int, state: Any, lanes: int, ring: str | None) -> None:
+        """Keeps the first `lanes` lanes of the state after a chunk; `ring` as a `Trainer` says."""
         ...
 
     def restore(self, method: str, like: Any) -> tuple[int, Any] | None:
@@ -149,7 +149,8 @@ def run_method(
         now = time.monotonic()
         last, stopping = number + 1 == trainer.chunks, stop()
         if last or stopping or now - kept >= checkpoint_seconds:
-            keeper.save(method, number, lanes.real(state))
+            # With its padding: a slice here would be a copy of all of it on the device.
+            keeper.save(method, number, state, len(lanes.seeds), trainer.ring)
             kept = time.monotonic()
         steps = int(columns["step"].max()) // (number + 1) * len(lanes.seeds)
         report(Progress(method, number + 1, trainer.chunks, now - begin, steps, columns))

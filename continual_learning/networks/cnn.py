@@ -6,43 +6,9 @@ from collections.abc import Sequence
 
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
 
+from continual_learning.networks.conv import Conv
 from continual_learning.networks.mlp import activation, dense, initialiser
-
-
-class Conv(nn.Module):
-    """A convolution of stride 1 that keeps height and width, as a matrix product of patches.
-
-    It is `nn.Conv` with padding "SAME" up to rounding, with the same parameters. Under a `vmap`
-    over networks that becomes a grouped convolution, this a batched product.
-
-    Attributes:
-      channels: how many come out.
-      size: height and width of the kernel; odd.
-      kernel_init: initialiser of the kernel [size, size, in, out]; the bias starts at 0.
-    """
-
-    channels: int
-    size: int
-    kernel_init: nn.initializers.Initializer
-
-    @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
-        """[…, height, width, in] -> […, height, width, out]."""
-        *_, height, width, channels = x.shape
-        shape = (self.size, self.size, channels, self.channels)
-        kernel = self.param("kernel", self.kernel_init, shape)
-        bias = self.param("bias", nn.initializers.zeros, (self.channels,))
-        margin = [(self.size // 2, self.size // 2)] * 2
-        padded = jnp.pad(x, [(0, 0)] * (x.ndim - 3) + margin + [(0, 0)])
-        patches = [
-            padded[..., row : row + height, column : column + width, :]
-            for row in range(self.size)
-            for column in range(self.size)
-        ]
-        product = jnp.concatenate(patches, axis=-1) @ kernel.reshape(-1, self.channels)
-        return product + jnp.broadcast_to(bias, product.shape)
 
 
 class CNN(nn.Module):

@@ -17,6 +17,7 @@ from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.streams import TaskStream, Values
 from continual_learning.experiments import methods
 from continual_learning.experiments.base import MethodSpec
+from continual_learning.experiments.storage.store import Store
 from continual_learning.networks import MLP
 from tests.agents import probes
 from tests.agents.running import Run, equal, shapes, through_numpy
@@ -94,10 +95,15 @@ def test_episodes(run):
 
 @pytest.mark.parametrize("chunk", [2, 4])
 def test_replay(run, chunk):
-    """At the end of a task the ring holds its last transitions, each of both environments."""
+    """At the end of a task the ring holds its last transitions, each of both environments.
+
+    They are cleared by then, for the next task; in its midst they are not.
+    """
     replay = jax.tree.map(lambda x: x[1], run.states[chunk].replay)
     added = 12 * chunk
-    assert (int(replay.added), int(replay.cleared)) == (added, 0 if chunk == 2 else 24)
+    assert (int(replay.added), int(replay.cleared)) == (added, added)
+    before = run.states[chunk - 1].replay
+    assert (int(before.added[1]), int(before.cleared[1])) == (added - 12, added - 24)
     number = np.arange(added - CAPACITY, added)
     count = number // ENVS % 12 % 7  # steps into an episode
     row = number % CAPACITY
@@ -207,6 +213,26 @@ def test_resuming_is_exact(run):
         equal(rows, run.rows[number])
     equal(state, run.states[4])
     assert run.chunk._cache_size() == 1
+
+
+@pytest.mark.parametrize("kept", [(1,), (1, 2), (1, 2, 3)])
+def test_resuming_from_a_store_is_exact(run, kept, tmp_path):
+    """Amid the first task, at its end, where the replay is cleared, and amid the second."""
+    with Store.create(tmp_path / "study", {}, {}) as store:
+        columns = {name: np.zeros(0, int) for name in ("seed", "step", "task")}
+        for number in range(max(kept)):
+            store.write_part("m", number, columns)
+            if number + 1 in kept:
+                store.save("m", number, run.states[number + 1], ring=run.trainer.ring)
+        found = store.restore("m", run.states[0])
+    with np.load(tmp_path / f"study/checkpoints/m/{max(kept) - 1:06d}/lane-0001.npz") as lane:
+        assert {x for x in lane if "replay" in x} == {"replay/added", "replay/cleared"}
+    assert found is not None and found[0] == max(kept) - 1
+    state = jax.tree.map(jnp.asarray, found[1])
+    for number in range(max(kept), 4):
+        state, rows = run.chunk(state, {}, ())
+        equal(rows, run.rows[number])
+    equal(state._replace(replay=()), run.states[4]._replace(replay=()))
 
 
 def test_seeds_differ(run):

@@ -280,13 +280,21 @@ def test_a_port_that_is_taken(server, study, capsys):
 def test_an_interrupt_ends_it_cleanly(study):
     words = [sys.executable, "-m", "continual_learning.cli", "report", str(study), "--watch"]
     with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Programs that a shell put into the background ignore it, and so do their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().split()[0]
-        assert ask(address)[0] == 200
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[0]
+            assert ask(address)[0] == 200
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out.strip(), err) == (0, "", "")
 
 

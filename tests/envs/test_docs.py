@@ -1,4 +1,4 @@
-"""The examples of docs/data.md, docs/minatar.md and docs/sac.md work as printed."""
+"""The examples of docs/data.md, host.md, minatar.md and sac.md work as printed."""
 
 import re
 from pathlib import Path
@@ -28,6 +28,14 @@ def test_sac():
     state = jax.eval_shape(trainer.init, jax.random.key(0), {}, ())
     _, rows = jax.eval_shape(trainer.chunk, state, {}, ())
     assert trainer.chunks == 4 and rows["eval_freeway"].shape == (5,)
+
+
+def test_environments_on_the_host():
+    pytest.importorskip("gymnasium")
+    names = run("host.md")
+    assert names["stream"].names == ("Pendulum-v1", "moon")
+    assert [each.shape for each in names["returns"]] == [(8,)] * 3
+    assert np.concatenate(names["returns"]).max() < 0
 
 
 def test_data_sets():

@@ -12,6 +12,7 @@ import optax
 import pytest
 
 from continual_learning.experiments.storage import checkpoint
+from continual_learning.experiments.storage.arrays import checksum
 from continual_learning.experiments.storage.store import Store, StoreError
 from tests.experiments.toy_study import check_consistent, names, rows_of, state_after, train
 
@@ -173,7 +174,7 @@ def test_nothing_is_unpickled(tmp_path):
     with zipfile.ZipFile(tmp_path / "lane-0000.npz", "w") as file, file.open(".npy", "w") as member:
         np.lib.format.write_array(member, np.array(print, object), allow_pickle=True)
     sums = "".join(
-        f"{checkpoint._sum(tmp_path / name)}  {name}\n"
+        f"{checksum(tmp_path / name)}  {name}\n"
         for name in ("leaves.json", "lane-0000.npz", "lane-0001.npz")
     )
     (tmp_path / "SHA256SUMS").write_text(sums)
@@ -282,7 +283,7 @@ def test_a_list_of_other_leaves_is_damage_not_a_crash(tmp_path):
     for content in ("[]", '{"lanes": 2}', '{"lanes": 9, "leaves": {}}'):
         (tmp_path / "leaves.json").write_text(content)
         sums = (tmp_path / "SHA256SUMS").read_text().splitlines()
-        sums[0] = f"{checkpoint._sum(tmp_path / 'leaves.json')}  leaves.json"
+        sums[0] = f"{checksum(tmp_path / 'leaves.json')}  leaves.json"
         (tmp_path / "SHA256SUMS").write_text("\n".join(sums))
         with pytest.raises(checkpoint.Damaged):
             checkpoint.read(tmp_path, np.zeros(2))

@@ -118,13 +118,16 @@ def studies(tmp_path_factory):
         count = len(traced)
         code = launch.run(experiment, ["cpr"], [0, 3], parts, quiet=True, time_limit=1e-9)
         assert code == launch.REQUEUE
-        assert launch.resume(parts, quiet=True) == 0
-    return load(whole), load(parts), count
+        assert launch.resume(parts, quiet=True, checkpoint_seconds=0.0) == 0
+    beside = sorted(f.name for f in parts.glob("checkpoints/cpr/*"))
+    return load(whole), load(parts), count, beside
 
 
 def test_stopped_and_resumed_equals_through(studies):
-    through, resumed, _ = studies
+    through, resumed, _, beside = studies
     pd.testing.assert_frame_equal(through, resumed, check_exact=True)
+    # The replay is cleared at the end of a task, as chunks 3 and 5 are.
+    assert beside == ["000004", "000004.rows", "000005"]
 
 
 def test_one_trace_serves_all_games_and_seeds(studies):
@@ -132,7 +135,7 @@ def test_one_trace_serves_all_games_and_seeds(studies):
 
 
 def test_rows(studies):
-    rows, _, _ = studies
+    rows = studies[0]
     one = rows[rows.seed == 3]
     assert one.step.tolist() == [8, 16, 24, 32, 40, 48] and one.task.tolist() == [0, 0, 1, 1, 2, 2]
     assert one.game.tolist() == [0, 0, 1, 1, 0, 0]

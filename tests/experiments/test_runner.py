@@ -13,7 +13,7 @@ import pytest
 from continual_learning.analysis import load
 from continual_learning.experiments import launch, registry
 from continual_learning.experiments.runner import Lanes, run_method
-from tests.experiments.counting import Memory, counter
+from tests.experiments.counting import Memory, collected, counter
 
 
 def run(seeds, keeper=None, **options):
@@ -58,6 +58,14 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(after):
     assert run([0, 1, 2], keeper)[1]  # nothing left to do
 
 
+def test_a_ring_goes_on_as_if_nothing_had_happened(tmp_path):
+    """It is full and has been around when the first run stops; the next chunk clears it."""
+    through = collected(tmp_path / "through", [0, 1, 2])
+    assert len(through) == 6 * 2 * 3
+    assert collected(tmp_path / "parts", [0, 1, 2], lambda chunks: chunks == 3) == through
+    assert len(list((tmp_path / "parts").glob("checkpoints/m/*.rows"))) == 3
+
+
 def test_a_stop_after_the_last_chunk_is_the_end():
     keeper = Memory()
     assert run([0], keeper, stop=lambda: len(keeper.parts) == 4)[1]
@@ -67,9 +75,9 @@ def test_states_are_kept_at_the_end_and_at_intervals():
     saved = []
 
     class Noting(Memory):
-        def save(self, method, chunk, state):
+        def save(self, method, chunk, state, lanes, ring):
             saved.append(chunk)
-            super().save(method, chunk, state)
+            super().save(method, chunk, state, lanes, ring)
 
     run([0], Noting(), checkpoint_seconds=1000.0)
     run([0], Noting(), checkpoint_seconds=0.0)
@@ -97,7 +105,7 @@ from pathlib import Path
 import jax
 from continual_learning.experiments import launch
 from continual_learning.experiments.runner import Lanes, run_method
-from tests.experiments.counting import Memory, counter
+from tests.experiments.counting import Memory, collected, counter
 from tests.experiments.test_runner import digits
 values = {}
 for how in ("through", "stopped"):
@@ -106,7 +114,9 @@ for how in ("through", "stopped"):
     run_method("m", counter(), lanes, keeper, stop=stop)
     run_method("m", counter(), lanes, keeper)
     values[how] = keeper.column("m", "value").tolist()
-assert launch.run(*digits(), Path(sys.argv[1]), quiet=True) == 0
+out = Path(sys.argv[1])
+values["ring"] = collected(out / "ring", [0, 1, 2, 3, 4], lambda chunks: chunks == 4)
+assert launch.run(*digits(), out / "four", quiet=True) == 0
 print(json.dumps([len(jax.devices()), lanes.padding, values]))
 """
 
@@ -120,10 +130,10 @@ def digits():
 
 
 def test_four_devices_give_the_numbers_of_one(tmp_path):
-    """A counter and a classifier, one process for both; the lanes of each need padding."""
+    """A counter, one with a ring and a classifier, in one process; their lanes need padding."""
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     out = subprocess.run(
-        [sys.executable, "-c", DEVICES, str(tmp_path / "four")],
+        [sys.executable, "-c", DEVICES, str(tmp_path)],
         env=env | {"JAX_PLATFORMS": "cpu"},
         cwd=Path(__file__).parents[2],
         capture_output=True,
@@ -135,6 +145,7 @@ def test_four_devices_give_the_numbers_of_one(tmp_path):
     expected = run([0, 1, 2, 3, 4])[0].column("m", "value")
     for how in ("through", "stopped"):
         np.testing.assert_array_equal(expected, values[how])
+    assert values["ring"] == collected(tmp_path / "through", [0, 1, 2, 3, 4])
 
     assert launch.run(*digits(), tmp_path / "one", quiet=True) == 0
     one, four = load(tmp_path / "one"), load(tmp_path / "four")

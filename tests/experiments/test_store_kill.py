@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[2]
 PYTHON = [sys.executable, "-W", "ignore", "-m"]
 
 
-def run_and_kill(folder: Path, seconds: float) -> None:
+def run_and_kill(folder: Path, method: str, seconds: float) -> None:
     """Lets the toy study complete a chunk and run for a while, then kills it."""
-    command = [*PYTHON, "tests.experiments.toy_study", str(folder), "1000000"]
+    command = [*PYTHON, "tests.experiments.toy_study", str(folder), "1000000", method]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
@@ -32,31 +32,33 @@ def run_and_kill(folder: Path, seconds: float) -> None:
             os.kill(process.pid, signal.SIGKILL)
 
 
-def kill_again_and_again(folder: Path, times: int) -> None:
+def kill_again_and_again(folder: Path, method: str, times: int) -> None:
     rng = random.Random(times)
     done = -1
     for _ in range(times):
-        run_and_kill(folder, rng.uniform(0, 0.4))
+        run_and_kill(folder, method, rng.uniform(0, 0.4))
         # What was killed is readable as it is: whole chunks, none twice.
-        saved = Store.read(folder).progress().get("cpr", 0)
+        saved = Store.read(folder).progress().get(method, 0)
         shown = len(load(folder)) // (toy_study.LANES * toy_study.ROWS)
         assert saved <= shown <= saved + 1
-        assert load(folder).equals(table_of({"cpr": shown}))
-        now = check_consistent(folder)
+        assert load(folder).equals(table_of({method: shown}))
+        now = check_consistent(folder, method)
         assert now > done
         done = now
     with Store.open(folder) as store:
-        train(store, "cpr", done + 3)
-    assert check_consistent(folder) == done + 2
+        train(store, method, done + 3)
+    assert check_consistent(folder, method) == done + 2
 
 
-def test_killed_at_random_moments(folder):
-    kill_again_and_again(folder, 3)
+@pytest.mark.parametrize(("method", "times"), [("cpr", 3), ("sac", 2)])
+def test_killed_at_random_moments(folder, method, times):
+    kill_again_and_again(folder, method, times)
 
 
 @pytest.mark.slow
-def test_killed_at_twenty_random_moments(folder):
-    kill_again_and_again(folder, 20)
+@pytest.mark.parametrize("method", ["cpr", "sac"])
+def test_killed_at_twenty_random_moments(folder, method):
+    kill_again_and_again(folder, method, 20)
 
 
 # Every event by which the store changes names on the disk. Python announces each before it happens.
@@ -94,7 +96,7 @@ def in_child(number: int, action) -> bool:
     return code == 9
 
 
-def kill_everywhere(base: Path, action: str, stride: int) -> None:
+def kill_everywhere(base: Path, action: str, method: str, stride: int) -> None:
     """Kills the making or the running of a study before its events, each time in a new folder.
 
     To be called in a process without threads, which a fork would not copy.
@@ -105,7 +107,7 @@ def kill_everywhere(base: Path, action: str, stride: int) -> None:
 
     def run(folder: Path) -> None:
         with Store.open(folder) as store:
-            train(store, "cpr", 4)
+            train(store, method, 4)
 
     killed, number = True, 1 - stride
     while killed:
@@ -119,11 +121,17 @@ def kill_everywhere(base: Path, action: str, stride: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "stride", "least"),
-    [("create", 1, 5), ("run", 9, 8), pytest.param("run", 1, 60, marks=pytest.mark.slow)],
+    ("action", "method", "stride", "least"),
+    [
+        ("create", "cpr", 1, 5),
+        ("run", "cpr", 9, 8),
+        ("run", "sac", 13, 8),
+        pytest.param("run", "cpr", 1, 60, marks=pytest.mark.slow),
+        pytest.param("run", "sac", 1, 100, marks=pytest.mark.slow),
+    ],
 )
-def test_killed_before_every_event(tmp_path, action, stride, least):
-    code = f"kill_everywhere(Path({str(tmp_path)!r}), {action!r}, {stride})"
+def test_killed_before_every_event(tmp_path, action, method, stride, least):
+    code = f"kill_everywhere(Path({str(tmp_path)!r}), {action!r}, {method!r}, {stride})"
     code = f"from tests.experiments.test_store_kill import *; {code}"
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, check=True)
     folders = sorted(tmp_path.iterdir())
@@ -132,7 +140,7 @@ def test_killed_before_every_event(tmp_path, action, stride, least):
         if not (folder / "study.toml").exists():
             Store.create(folder, STUDY, ENVIRONMENT).close()
         assert Store.read(folder).study == STUDY
-        done = check_consistent(folder)
+        done = check_consistent(folder, method)
         with Store.open(folder) as store:
-            train(store, "cpr", 4)
-        assert check_consistent(folder) == 3 >= done
+            train(store, method, 4)
+        assert check_consistent(folder, method) == 3 >= done

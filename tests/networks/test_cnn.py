@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from continual_learning.networks import CNN
-from continual_learning.networks.cnn import Conv
+from continual_learning.networks.conv import Conv, convolution
 from continual_learning.optim import trace_units
 
 IMAGE = (4, 5, 3)
@@ -26,6 +26,42 @@ def test_a_convolution_is_that_of_flax(size):
     jax.tree.map(np.testing.assert_array_equal, ours.init(jax.random.key(0), x), params)
     params["params"]["bias"] += jnp.arange(6.0)
     np.testing.assert_allclose(ours.apply(params, x), theirs.apply(params, x), atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_a_convolution_is_that_of_jax_side_by_side(size):
+    """Alone and under a vmap over kernels: values, and gradients of images and kernels."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    x = jax.random.normal(keys[0], (2, *IMAGE))
+    kernels = jax.random.normal(keys[1], (3, size, size, IMAGE[-1], 4))
+    weights = jax.random.normal(keys[2], (2, *IMAGE[:2], 4))
+
+    def theirs(x, kernel):
+        numbers = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=numbers)
+
+    def all_of(conv):
+        def weighed(x, kernel):
+            return jnp.sum(weights * conv(x, kernel))
+
+        def one(kernel):
+            return conv(x, kernel), jax.grad(weighed, (0, 1))(x, kernel)
+
+        outside = jax.grad(lambda x: jax.vmap(weighed, (None, 0))(x, kernels).sum())(x)
+        return one(kernels[0]), jax.vmap(one)(kernels), outside
+
+    close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4)  # noqa: E731
+    jax.tree.map(close, all_of(convolution), all_of(theirs))
+
+
+def test_side_by_side_nothing_is_a_grouped_convolution(params):
+    both = jax.tree.map(lambda x: jnp.stack([x, x]), params)
+
+    def loss(params, x):
+        return jnp.sum(jnp.asarray(NET.apply(params, x)) ** 2)
+
+    program = jax.jit(jax.vmap(jax.value_and_grad(loss), (0, None)))
+    assert "convolution" not in program.lower(both, jnp.zeros((2, 60))).as_text()
 
 
 def test_reads_flat_observations(params):

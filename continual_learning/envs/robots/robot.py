@@ -67,11 +67,14 @@ class Robot(abc.ABC):
       friction: "applied", or "as_released": always 1 whatever the task says, which is what the
         published code does.
       solver: settings of MJX; None for those of this robot.
+      precision: of matrix products within the physics: "float32", or "default", what the device
+        does by itself. On NVIDIA's that is TF32, of ten bits, with which MJX diverges.
     """
 
     physics: Backend
     friction: Literal["applied", "as_released"] = "applied"
     solver: Solver | None = None
+    precision: Literal["float32", "default"] = "float32"
     _system: System = dataclasses.field(init=False, repr=False)
     _engine: Physics = dataclasses.field(init=False, repr=False)
 
@@ -81,7 +84,11 @@ class Robot(abc.ABC):
     healthy: ClassVar[tuple[float, float]]
 
     def __post_init__(self):
-        valid = {"physics": ("generalized", "mjx"), "friction": ("applied", "as_released")}
+        valid = {
+            "physics": ("generalized", "mjx"),
+            "friction": ("applied", "as_released"),
+            "precision": ("float32", "default"),
+        }
         for name, values in valid.items():
             if getattr(self, name) not in values:
                 raise ValueError(
@@ -142,7 +149,8 @@ class Robot(abc.ABC):
     def reset(self, key: jax.Array, task: Task) -> RobotState:
         """Near the robot's pose at rest."""
         system = self.system(task)
-        body = self._engine.start(system, *self._first(key))
+        with jax.default_matmul_precision(self.precision):
+            body = self._engine.start(system, *self._first(key))
         return RobotState(body, self._remember(system, body, jnp.zeros(self.action_size)))
 
     def observe(self, state: RobotState, task: Task) -> jax.Array:
@@ -155,7 +163,8 @@ class Robot(abc.ABC):
         """`frames` substeps of physics."""
         system = self.system(task)
         control = self._control(action)
-        body = self._engine.step(system, state.body, control)
+        with jax.default_matmul_precision(self.precision):
+            body = self._engine.step(system, state.body, control)
         reached = RobotState(body, self._remember(system, body, control))
         reward, height = self._reward(state, reached, control)
         observation = self._sense(system, reached)

@@ -1,16 +1,16 @@
 """A checkpoint: a folder with one `.npz` file per lane, a list of the leaves, and checksums.
 
 Nothing is pickled. Leaves are stored by their path in the tree; the tree itself is the caller's.
+The rows of a ring (`ring.py`) are in folders beside it, which it names.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,14 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from continual_learning.experiments.storage import arrays, ring
+from continual_learning.experiments.storage.arrays import Damaged, lane_file, named
 from continual_learning.experiments.storage.files import StoreError
 
 LEAVES = "leaves.json"
 SUMS = "SHA256SUMS"
-
-
-class Damaged(Exception):
-    """A checkpoint is not what was written."""
 
 
 class Leaf(NamedTuple):
@@ -40,6 +38,20 @@ class Leaf(NamedTuple):
     shape: tuple[int, ...]
 
 
+class Listing(NamedTuple):
+    """What is in a checkpoint.
+
+    Attributes:
+      lanes: how many.
+      leaves: {path: leaf}.
+      kept: where the rows of a ring are, if there is one.
+    """
+
+    lanes: int
+    leaves: dict[str, Leaf]
+    kept: ring.Kept | None
+
+
 def describe(state: Any) -> tuple[int, dict[str, Leaf]]:
     """The number of lanes and {path: leaf} of a tree.
 
@@ -47,7 +59,7 @@ def describe(state: Any) -> tuple[int, dict[str, Leaf]]:
       state: tree of arrays or `ShapeDtypeStruct`s [lanes, …], and of Python numbers.
     """
     leaves, lanes = {}, {}
-    for path, leaf in _named(state).items():
+    for path, leaf in named(state).items():
         if type(leaf) in (bool, int, float):
             leaves[path] = Leaf(f"Python {type(leaf).__name__}", ())
             continue
@@ -68,27 +80,35 @@ def describe(state: Any) -> tuple[int, dict[str, Leaf]]:
     return next(iter(lanes.values())), leaves
 
 
-def write(folder: Path, state: Any) -> None:
+def write(
+    folder: Path, state: Any, lanes: int | None = None, kept: ring.Kept | None = None
+) -> None:
     """Writes a state into an empty folder.
 
     Args:
       folder: where.
       state: tree with leaves [lanes, …] (NumPy, JAX, typed keys) or Python numbers.
+      lanes: how many to write, from the first on, if not all.
+      kept: where the rows of a ring have been written, beside this folder.
     """
-    lanes, leaves = describe(state)
-    arrays = jax.device_get({path: _raw(leaf) for path, leaf in _named(state).items()})
+    count, leaves = describe(state)
+    lanes = count if lanes is None else lanes
+    own = {path: _raw(leaf) for path, leaf in named(state).items() if not _elsewhere(path, kept)}
+    own = jax.device_get(own)
+    shared = {path for path in own if leaves[path].dtype.startswith("Python")}
     for lane in range(lanes):
-        with zipfile.ZipFile(folder / _lane(lane), "w") as file:
-            for path, array in arrays.items():
-                value = _bits(array if leaves[path].dtype.startswith("Python") else array[lane])
-                # A ZipInfo without a date: the same state gives the same bytes.
-                with file.open(zipfile.ZipInfo(f"{path}.npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, value, allow_pickle=False)
-    listing = {path: leaf._asdict() for path, leaf in leaves.items()}
-    folder.joinpath(LEAVES).write_text(json.dumps({"lanes": lanes, "leaves": listing}, indent=1))
-    names = [LEAVES, *map(_lane, range(lanes))]
-    sums = "".join(f"{_sum(folder / name)}  {name}\n" for name in names)
-    folder.joinpath(SUMS).write_text(sums)
+        values = {path: x if path in shared else x[lane] for path, x in own.items()}
+        arrays.write(folder / lane_file(lane), values)
+    content: dict[str, Any] = {"lanes": lanes}
+    content["leaves"] = {path: leaf._asdict() for path, leaf in leaves.items()}
+    if kept is not None:
+        content["ring"] = kept.content()
+    folder.joinpath(LEAVES).write_text(json.dumps(content, indent=1))
+    names = [LEAVES, *map(lane_file, range(lanes))]
+    sums = {name: arrays.checksum(folder / name) for name in names}
+    if kept is not None:
+        sums |= kept.sums()
+    folder.joinpath(SUMS).write_text("".join(f"{sum}  {name}\n" for name, sum in sums.items()))
 
 
 def read(folder: Path, like: Any) -> Any:
@@ -100,9 +120,9 @@ def read(folder: Path, like: Any) -> Any:
     """
     expected = describe(like)
     with _damage_told():
-        lanes, leaves = _listing(folder)
-        _check_like(folder, (lanes, leaves), expected)
-        stacked = _stacked(folder, range(lanes), leaves)
+        listing = _listing(folder)
+        _check_like(folder, (listing.lanes, listing.leaves), expected)
+        stacked = _stacked(folder, listing, range(listing.lanes), listing.leaves)
     return _tree(like, stacked)
 
 
@@ -122,11 +142,17 @@ def read_lane(folder: Path, like: Any, lane: int) -> Any:
     one = jax.tree.map(lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype), like)
     _, wanted = describe(one)
     with _damage_told():
-        lanes, leaves = _listing(folder, lane)
-        leaves = {path: leaf for path, leaf in leaves.items() if path in wanted}
-        _check_like(folder, (lanes, leaves), (lanes, wanted))
-        stacked = _stacked(folder, [lane], leaves)
+        listing = _listing(folder, [lane])
+        leaves = {path: leaf for path, leaf in listing.leaves.items() if path in wanted}
+        _check_like(folder, (listing.lanes, leaves), (listing.lanes, wanted))
+        stacked = _stacked(folder, listing, [lane], leaves)
     return jax.tree.map(lambda x: x[0], _tree(one, stacked))
+
+
+def rows_kept(folder: Path) -> ring.Kept | None:
+    """Where the rows of a checkpoint's ring are, if it has one; raises `Damaged`."""
+    with _damage_told():
+        return _listing(folder, []).kept
 
 
 @contextlib.contextmanager
@@ -142,62 +168,48 @@ def _damage_told() -> Iterator[None]:
         raise Damaged(str(error)) from error
 
 
-def _stacked(folder: Path, lanes: Sequence[int], paths: Iterable[str]) -> dict[str, np.ndarray]:
+def _stacked(
+    folder: Path, listing: Listing, lanes: Sequence[int], leaves: Mapping[str, Leaf]
+) -> dict[str, np.ndarray]:
     """{path: [lanes, …]} of these lanes."""
+    kept = listing.kept
+    own = [path for path in leaves if not _elsewhere(path, kept)]
+    rows = {path: leaf for path, leaf in leaves.items() if _elsewhere(path, kept)}
     stacked: dict[str, np.ndarray] = {}
     for row, lane in enumerate(lanes):
-        with zipfile.ZipFile(folder / _lane(lane)) as file:
-            for path in paths:
-                with file.open(f"{path}.npy") as member:
-                    array = np.lib.format.read_array(member, allow_pickle=False)
-                if row == 0:
-                    stacked[path] = np.empty((len(lanes), *array.shape), array.dtype)
-                stacked[path][row] = array
+        found = dict(arrays.read(folder / lane_file(lane), own))
+        if kept is not None and rows:
+            found |= ring.read(folder.parent, kept, lane, rows)
+        for path, array in found.items():
+            if row == 0:
+                stacked[path] = np.empty((len(lanes), *array.shape), array.dtype)
+            stacked[path][row] = array
     return stacked
 
 
 def _tree(like: Any, stacked: dict[str, np.ndarray]) -> Any:
-    restored = [_restored(stacked[path], leaf) for path, leaf in _named(like).items()]
+    restored = [_restored(stacked[path], leaf) for path, leaf in named(like).items()]
     return jax.tree.unflatten(jax.tree.structure(like), restored)
 
 
-def _named(tree: Any) -> dict[str, Any]:
-    """{path: leaf}, with '/' between the keys of a path."""
-    flat, _ = jax.tree_util.tree_flatten_with_path(tree)
-    named: dict[str, Any] = {}
-    for keys, leaf in flat:
-        path = jax.tree_util.keystr(keys, simple=True, separator="/")
-        if path in named:
-            raise ValueError(f"Several leaves of the state have the path {path!r}.")
-        named[path] = leaf
-    return named
+def _elsewhere(path: str, kept: ring.Kept | None) -> bool:
+    """Whether a leaf is in no file of the checkpoint, but beside it."""
+    return kept is not None and kept.holds(path)
 
 
-def _lane(lane: int) -> str:
-    return f"lane-{lane:04d}.npz"
-
-
-def _sum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _listing(folder: Path, lane: int | None = None) -> tuple[int, dict[str, Leaf]]:
-    """Number of lanes and leaves, once all files, or that of a lane, are found to be as written."""
+def _listing(folder: Path, lanes: Sequence[int] | None = None) -> Listing:
+    """What is in a checkpoint, once its list and all lanes, or these, are found as written."""
     lines = folder.joinpath(SUMS).read_text(errors="replace").splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-
-    def check(name: str) -> None:
-        if _sum(folder / name) != sums.get(name):
-            raise Damaged(f"{name} has changed since it was written")
-
-    check(LEAVES)
+    arrays.check(folder / LEAVES, sums.get(LEAVES))
     content = json.loads(folder.joinpath(LEAVES).read_text())
-    lanes = content["lanes"]
-    for each in range(lanes) if lane is None else [lane]:
-        check(_lane(each))
-    leaves = content["leaves"].items()
-    return lanes, {path: Leaf(leaf["dtype"], tuple(leaf["shape"])) for path, leaf in leaves}
+    for lane in range(content["lanes"]) if lanes is None else lanes:
+        arrays.check(folder / lane_file(lane), sums.get(lane_file(lane)))
+    leaves = {
+        path: Leaf(leaf["dtype"], tuple(leaf["shape"])) for path, leaf in content["leaves"].items()
+    }
+    kept = ring.Kept.of(content["ring"], sums) if "ring" in content else None
+    return Listing(content["lanes"], leaves, kept)
 
 
 def _check_like(
@@ -239,16 +251,6 @@ def _key_impl(leaf: Any) -> str:
 
 def _raw(leaf: Any) -> Any:
     return jax.random.key_data(leaf) if hasattr(leaf, "dtype") and _is_key(leaf) else leaf
-
-
-def _bits(value: Any) -> np.ndarray:
-    """An array that NumPy can write by itself: bfloat16 and the like become unsigned integers."""
-    array = np.asarray(value)
-    if array.dtype == np.dtype(object):
-        raise ValueError(f"{value!r} does not fit into 64 bits.")
-    if array.dtype.kind == "V" and array.dtype.names is None:
-        return array.view(f"u{array.dtype.itemsize}")
-    return array
 
 
 def _restored(stacked: np.ndarray, like: Any) -> Any:

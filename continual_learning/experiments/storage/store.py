@@ -6,7 +6,6 @@ docs/data_format.md describes every file.
 from __future__ import annotations
 
 import datetime
-import os
 import re
 import warnings
 from collections.abc import Mapping
@@ -17,12 +16,11 @@ import numpy as np
 
 from continual_learning.experiments import extras
 from continual_learning.experiments.storage import checkpoint, manifest
+from continual_learning.experiments.storage.checkpoints import Checkpoints
 from continual_learning.experiments.storage.files import (
     StoreError,
     explained,
     make_folder,
-    new_folder,
-    remove_folder,
     sweep,
     write_file,
 )
@@ -32,8 +30,6 @@ from continual_learning.experiments.storage.parts import Parts, read_part
 __all__ = ["Store", "StoreError"]
 
 extras.require("studies", "pyarrow", "pandas", "tomli-w")
-
-KEPT = 2  # checkpoints per method
 
 _LOCK, _LOG = "lock", "log.txt"
 # What `create` may find when it was killed before the study was written.
@@ -57,6 +53,7 @@ class Store:
         self.path = path
         self.study, self.environment = manifest.read(path)
         self._parts = Parts(path / "metrics")
+        self._checkpoints = Checkpoints(path / "checkpoints")
         self._lock = lock
 
     @classmethod
@@ -141,7 +138,14 @@ class Store:
         table = read_part(self._parts.path(method, chunk))
         return {name: table[name].to_numpy() for name in table.column_names if name != "method"}
 
-    def save(self, method: str, chunk: int, state: Any) -> None:
+    def save(
+        self,
+        method: str,
+        chunk: int,
+        state: Any,
+        lanes: int | None = None,
+        ring: str | None = None,
+    ) -> None:
         """Saves the state after a chunk; the newest two checkpoints of a method are kept.
 
         Args:
@@ -149,6 +153,9 @@ class Store:
           chunk: the last chunk that is done; its part must have been written.
           state: tree of arrays [lanes, …], NumPy's or JAX's, typed keys too, and of Python
             numbers that all lanes share.
+          lanes: how many to save, from the first on, if not all.
+          ring: the path in the state of a ring (`ring.py`), of which only the rows that were added
+            since the newest checkpoint are copied and written; the state must come from that one.
         """
         self._check_new(method, chunk)
         part = self._parts.path(method, chunk)
@@ -156,16 +163,14 @@ class Store:
             raise StoreError(
                 f"Cannot save chunk {chunk} of {method}: write its part first, {part} is not there."
             )
-        with new_folder(self._checkpoint(method, chunk)) as draft:
-            checkpoint.write(draft, state)
-        for old in self._checkpoints(method)[:-KEPT]:
-            remove_folder(self._checkpoint(method, old))
+        self._checkpoints.write(method, chunk, state, lanes, ring)
 
     def restore(self, method: str, like: Any, lane: int | None = None) -> tuple[int, Any] | None:
         """The newest good checkpoint, as (chunk, state), or None if there is none yet.
 
-        Afterwards, if the store is open for writing, the method has no parts of later chunks. A
-        damaged checkpoint is passed over with a warning and a line in the log, and set aside.
+        Afterwards, if the store is open for writing, the method has no parts of later chunks, and
+        no rows of a ring but those that its checkpoints need. A damaged checkpoint is passed over
+        with a warning and a line in the log, and set aside.
 
         Args:
           method: name of the method.
@@ -177,8 +182,8 @@ class Store:
         if self._lock is not None:
             self._check_writable()
         damaged: dict[int, str] = {}
-        for chunk in reversed(self._checkpoints(method)):
-            folder = self._checkpoint(method, chunk)
+        for chunk in reversed(self._checkpoints.of(method)):
+            folder = self._checkpoints.path(method, chunk)
             try:
                 with explained("read", folder):
                     if lane is None:
@@ -200,9 +205,8 @@ class Store:
 
     def progress(self) -> dict[str, int]:
         """{method: how many chunks are complete, that is, checkpointed}."""
-        saved = {f.name for f in self.path.joinpath("checkpoints").glob("[!.]*") if f.is_dir()}
-        methods = sorted(saved | set(self._parts.methods()))
-        return {m: max(self._checkpoints(m), default=-1) + 1 for m in methods}
+        methods = sorted({*self._checkpoints.methods(), *self._parts.methods()})
+        return {m: max(self._checkpoints.of(m), default=-1) + 1 for m in methods}
 
     def log(self, line: str) -> None:
         """Appends a line to the log, with the time (UTC)."""
@@ -212,14 +216,6 @@ class Store:
         # Unbuffered, in one call: lines come whole.
         with explained("write", path), open(path, "ab", buffering=0) as file:
             file.write(f"{now} {' '.join(line.splitlines())}\n".encode())
-
-    def _checkpoint(self, method: str, chunk: int) -> Path:
-        return self.path / "checkpoints" / method / f"{chunk:06d}"
-
-    def _checkpoints(self, method: str) -> list[int]:
-        """Chunks that have a checkpoint, in order."""
-        folders = self.path.joinpath("checkpoints", method).glob("*")
-        return sorted(int(f.name) for f in folders if re.fullmatch(r"\d{6,}", f.name))
 
     def _check_writable(self) -> None:
         if self._lock is None or not self._lock.held:
@@ -232,7 +228,7 @@ class Store:
         _check_name(method)
         if chunk < 0:
             raise ValueError(f"Chunks are numbered 0, 1, …; got {chunk}.")
-        newest = max(self._checkpoints(method), default=None)
+        newest = max(self._checkpoints.of(method), default=None)
         if newest is not None and chunk <= newest:
             raise StoreError(
                 f"Chunk {chunk} of {method} in {self.path} is complete: its newest checkpoint is "
@@ -247,13 +243,9 @@ class Store:
             warnings.warn(message, stacklevel=3)
             if self._lock is not None:
                 self.log(f"{method}: {message}")
-                folder = self._checkpoint(method, number)
-                aside = folder.with_name(f"{folder.name}.damaged")
-                if aside.exists():
-                    remove_folder(aside)
-                with explained("set aside", folder):
-                    os.rename(folder, aside)
+                self._checkpoints.set_aside(method, number)
         if self._lock is not None:
+            self._checkpoints.drop_needless_rows(method)
             self._parts.drop_after(method, chunk)
 
     def _start_over(self, method: str) -> None:
@@ -267,13 +259,13 @@ class Store:
                 f"after chunk {newest}. Copy them back to go on. To train {method} again, delete "
                 f"{self.path / 'metrics' / method} first, or choose another folder."
             )
+        self._checkpoints.drop_needless_rows(method)
         self._parts.drop_after(method, None)
 
     def _sweep(self) -> None:
         sweep(self.path)
         self._parts.sweep()
-        for folder in self.path.joinpath("checkpoints").glob("*"):
-            sweep(folder)
+        self._checkpoints.sweep()
 
 
 def _check_empty(path: Path) -> None:

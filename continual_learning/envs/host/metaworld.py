@@ -1,0 +1,206 @@
+"""MetaWorld's robot arm: a stream of tasks, or one of them; needs the extra `metaworld`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import importlib.util
+from typing import Any, Literal
+
+import numpy as np
+
+from continual_learning.envs.host.protocol import HostTransition
+
+MT10 = (
+    "reach",
+    "push",
+    "pick-place",
+    "door-open",
+    "drawer-open",
+    "drawer-close",
+    "button-press-topdown",
+    "peg-insert-side",
+    "window-open",
+    "window-close",
+)
+"""The ten tasks of MetaWorld's MT10, in their order."""
+
+OBSERVATION = 39  # hand, gripper and objects now and a step before, then the goal
+FRAME = 18  # of it, what is seen at one time
+GOAL = slice(36, 39)
+LONGEST = 500  # steps that MetaWorld allows in an episode
+STATE = 384  # the largest of MetaWorld's 50 tasks needs 331
+
+
+@dataclasses.dataclass(frozen=True)
+class MetaWorld:
+    """Tasks of MetaWorld (version 3), one after the other.
+
+    `MetaWorld()` is Continual MetaWorld; `MetaWorld.mt1("reach")` is MT1, a single task.
+
+    A task has 50 goals for each seed, those of `metaworld.MT1(task, seed)`, and every episode has
+    one of them. Episodes end by truncation alone. A step reports "success", whether the task is
+    solved in this step, and "success_ever", whether it was in any step of the episode so far:
+    where an episode ended they say whether it was solved at its end, and whether it ever was.
+
+    Attributes:
+      tasks: names without their "-v3".
+      goal: "shown" in observations, or "hidden": zeros in its place.
+      one_hot: whether the task's number is appended to observations, one entry per task.
+      length: steps of an episode.
+    """
+
+    tasks: tuple[str, ...] = MT10
+    goal: Literal["shown", "hidden"] = "shown"
+    one_hot: bool = True
+    length: int = LONGEST
+
+    def __post_init__(self):
+        if not self.tasks or not all(isinstance(task, str) for task in self.tasks):
+            raise ValueError(f"MetaWorld: tasks must be names, at least one, got {self.tasks!r}.")
+        if self.goal not in ("shown", "hidden"):
+            raise ValueError(f"MetaWorld: goal must be 'shown' or 'hidden', got {self.goal!r}.")
+        if not 1 <= self.length <= LONGEST:
+            raise ValueError(f"MetaWorld: length must be 1 to {LONGEST}, got {self.length}.")
+        if importlib.util.find_spec("metaworld") is None:
+            raise ModuleNotFoundError(
+                "MetaWorld needs metaworld: pip install 'continual-learning[metaworld]'.",
+                name="metaworld",
+            )
+
+    @classmethod
+    def mt1(cls, task: str, goal: Literal["shown", "hidden"] = "shown") -> MetaWorld:
+        """One task, without its number in observations.
+
+        Args:
+          task: one of MetaWorld's, such as those of `MT10`.
+          goal: "shown" in observations, as in MetaWorld's MT1, or "hidden", as in its ML1.
+        """
+        return cls((task,), goal, one_hot=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the tasks."""
+        return self.tasks
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of an observation."""
+        return OBSERVATION + self.one_hot * len(self.tasks)
+
+    @property
+    def action_size(self) -> int:
+        """A direction for the hand, and the gripper."""
+        return 4
+
+    @property
+    def actions(self) -> None:
+        """Actions are continuous."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of what a step reports besides."""
+        return ("success", "success_ever")
+
+    @property
+    def state_size(self) -> int:
+        """Entries that a state needs at most."""
+        return STATE
+
+    def make(self, task: int, seed: int) -> MetaWorldEnvironment:
+        """An environment of a task, with the goals of the seed."""
+        number = np.zeros(len(self.tasks) if self.one_hot else 0)
+        if self.one_hot:
+            number[task] = 1.0
+        return MetaWorldEnvironment(
+            self.tasks[task], seed, number, self.goal == "hidden", self.length
+        )
+
+
+class MetaWorldEnvironment:
+    """One of MetaWorld's environments, whose episodes can be saved.
+
+    Args:
+      task: its name, without "-v3".
+      seed: of its goals.
+      appended: float [any], what follows MetaWorld's own observation.
+      hidden: whether the goal is not to be seen.
+      length: steps of an episode.
+    """
+
+    def __init__(self, task: str, seed: int, appended: np.ndarray, hidden: bool, length: int):
+        mujoco: Any = importlib.import_module("mujoco")
+        benchmark = _benchmark(task, seed)
+        (make,) = benchmark.train_classes.values()
+        self._goals = benchmark.train_tasks
+        self._env: Any = make()
+        self._appended = appended
+        self._hidden = hidden
+        self._length = length
+        self._goal = 0
+        self._ever = False
+        self._mujoco = mujoco
+        # All that the physics of the next step depends on, its warm start included.
+        self._parts = mujoco.mjtState.mjSTATE_INTEGRATION
+        self._physics = np.zeros(mujoco.mj_stateSize(self._env.model, self._parts))
+
+    def reset(self, seed: int) -> np.ndarray:
+        """Begins an episode with one of the goals."""
+        return self._begin(int(np.random.default_rng(seed).integers(len(self._goals))))
+
+    def step(self, action: np.ndarray) -> HostTransition:
+        """One step."""
+        observation, reward, _, _, info = self._env.step(action)
+        success = bool(info["success"])
+        self._ever |= success
+        return HostTransition(
+            self._observe(observation),
+            float(reward),
+            False,
+            self._env.curr_path_length >= self._length,
+            {"success": float(success), "success_ever": float(self._ever)},
+        )
+
+    def get_state(self) -> np.ndarray:
+        """Goal, steps done, whether ever solved, the last frame, and MuJoCo's own state."""
+        env = self._env
+        self._mujoco.mj_getState(env.model, env.data, self._physics, self._parts)
+        told = [self._goal, env.curr_path_length, self._ever]
+        return np.concatenate([told, env._prev_obs, self._physics])
+
+    def set_state(self, state: np.ndarray) -> None:
+        """Begins the episode anew, which places what never moves; then puts the rest in place."""
+        env = self._env
+        told, frame, physics = np.split(state, [3, 3 + FRAME])
+        self._begin(int(told[0]) % len(self._goals))
+        env.curr_path_length, self._ever = int(told[1]), bool(told[2])
+        env._prev_obs = frame
+        physics = physics[: self._physics.size]
+        self._mujoco.mj_setState(env.model, env.data, physics, self._parts)
+
+    def close(self) -> None:
+        """Frees what it holds."""
+        self._env.close()
+
+    def _begin(self, goal: int) -> np.ndarray:
+        self._goal, self._ever = goal, False
+        self._env.set_task(self._goals[goal])
+        observation, _ = self._env.reset()
+        return self._observe(observation)
+
+    def _observe(self, observation: np.ndarray) -> np.ndarray:
+        if self._hidden:
+            observation[GOAL] = 0.0
+        return np.concatenate([observation, self._appended])
+
+
+@functools.cache
+def _benchmark(task: str, seed: int) -> Any:
+    """MetaWorld's own benchmark of one task, which draws the goals; a second or so to make."""
+    import metaworld
+
+    known = [name.removesuffix("-v3") for name in metaworld.MT1.ENV_NAMES]
+    if task not in known:
+        raise ValueError(f"MetaWorld has no task {task!r}. Valid: {', '.join(known)}.")
+    return metaworld.MT1(f"{task}-v3", seed=seed)

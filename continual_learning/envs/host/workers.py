@@ -1,0 +1,152 @@
+"""All workers of a pool: what they share, and what happens when one of them dies."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from continual_learning.envs.errors import WorkerError
+from continual_learning.envs.host.memory import Memory, size
+from continual_learning.envs.host.process import PATIENCE, WorkerLost, WorkerProcess
+from continual_learning.envs.host.protocol import HostStream
+from continual_learning.envs.host.worker import BEGIN, Setup
+
+try:
+    # It can send functions of a script or a notebook, which no worker could import.
+    import cloudpickle as sending
+except ModuleNotFoundError:
+    import pickle as sending
+
+MOST_LOST = 10
+"""Workers that lose more of them than this give up."""
+
+
+class Workers:
+    """Starts workers, each for some environments.
+
+    Args:
+      stream: the tasks.
+      places: (seed, number among the seed's environments) of every environment.
+      count: processes; by default one per core, and no more than there are environments.
+
+    Attributes:
+      memory: what is shared with them.
+      lost: workers that died and were replaced so far.
+    """
+
+    def __init__(self, stream: HostStream, places: Sequence[tuple[int, int]], count: int | None):
+        total = len(places)
+        try:
+            sent = sending.dumps(stream)
+        except Exception as error:  # whatever a user's classes raise
+            raise ValueError(f"Pool: the stream cannot be sent to workers: {error}.") from error
+        # A file without a name: nothing of it stays, however the process ends.
+        self._file = tempfile.TemporaryFile(dir=_memory_folder())  # noqa: SIM115
+        self._file.truncate(size(stream, total))
+        self.memory = Memory.over(self._file.fileno(), stream, total)
+        self.lost = 0
+        parts = np.array_split(np.arange(total), min(total, count or _cores()))
+        self._parts = [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
+        self._setups = [Setup(sent, total, p.start, tuple(places[p])) for p in self._parts]
+        self._processes: list[WorkerProcess] = []
+        self._end = weakref.finalize(self, _end, self._processes, self._file)
+        for setup in self._setups:
+            self._processes.append(WorkerProcess(setup, self._file.fileno()))
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The numbers of the processes."""
+        return tuple(process.pid for process in self._processes)
+
+    @property
+    def closed(self) -> bool:
+        """Whether they have ended."""
+        return not self._end.alive
+
+    def close(self) -> None:
+        """Ends them."""
+        self._end()
+
+    def ask(self, command: bytes) -> np.ndarray:
+        """Has all do something; as `wait`."""
+        self.begin(command)
+        return self.wait()
+
+    def begin(self, command: bytes) -> None:
+        """Has all begin something, for which `wait` waits."""
+        for process in self._processes:
+            process.send(command)
+
+    def wait(self) -> np.ndarray:
+        """Waits for all of them.
+
+        Returns:
+          bool [total], the environments whose worker died and was replaced: they are at the start
+          of their next episode.
+
+        Raises:
+          WorkerError: an environment failed, or too many workers died; all have ended.
+        """
+        cut = np.zeros(len(self.memory.task), bool)
+        try:
+            for index, process in enumerate(self._processes):
+                try:
+                    process.receive()
+                except WorkerLost as error:
+                    self._replace(index, error)
+                    cut[self._parts[index]] = True
+        except BaseException:
+            # Some answers would be left over, also after Ctrl-C.
+            self.close()
+            raise
+        return cut
+
+    def _replace(self, index: int, error: WorkerLost) -> None:
+        self.lost += 1
+        if self.lost > MOST_LOST:
+            raise WorkerError(f"{self.lost} workers died, the last one by {error}.")
+        process = WorkerProcess(self._setups[index], self._file.fileno())
+        self._processes[index] = process
+        self.memory.episode[self._parts[index]] += 1
+        process.send(BEGIN)
+        try:
+            process.receive()
+        except WorkerLost as again:
+            raise WorkerError(
+                f"A worker died ({error}), and so did the one in its place ({again}) before its "
+                "environments had begun. What they wrote to stderr may say why."
+            ) from None
+        warnings.warn(
+            f"A worker died ({error}) and was replaced; the episodes of its "
+            f"{len(self._setups[index].places)} environments were cut.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _end(processes: list[WorkerProcess], file: Any) -> None:
+    for process in processes:
+        process.close()
+    until = time.monotonic() + PATIENCE
+    for process in processes:
+        process.end(max(0.0, until - time.monotonic()))
+    file.close()
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory_folder() -> str | None:
+    """Where files are memory, if there is such a folder."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
