@@ -20,8 +20,8 @@ SMALL_CONTROL = (
 )
 SMALL_GAMES = (
     "--tasks 2 --vector-steps-per-task 4 --steps-per-row 4 --rows-per-chunk 1 --environments 2 "
-    "--capacity 12 --batch 2 --replay-ratio 1 --learning-starts 2 --channels 2 --no-diagnostics "
-    "--hidden 4"
+    "--capacity 12 --batch 2 --replay-ratio 1 --learning-starts 2 --channels 2 --eval-every 4 "
+    "--eval-episodes 1 --no-diagnostics --hidden 4"
 )
 SMALL_OF = {"supervised": SMALL, "control": SMALL_CONTROL, "games": SMALL_GAMES}
 ELSEWHERE = {

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer, strongly_typed
+from continual_learning.agents.evaluate import Evaluation
 from continual_learning.agents.network import (
     Network,
     optimizers_of,
@@ -65,7 +66,8 @@ def sac(
     task's parameters and the environment's metrics by their own names; `statistics` of the
     episodes; means over the updates of what `update` says, NaN if there were none; "alpha"; what
     is `reported` of the networks "policy", "critic_1" and "critic_2"; with diagnostics
-    `plasticity` and, in the last row of a chunk, `ranks` (NaN in the others).
+    `plasticity` and, in the last row of a chunk, `ranks` (NaN in the others); with `eval_every`,
+    there as well, what `Evaluation` says of the policy's likeliest actions.
 
     `hyper` may hold `NUMBERS`, in place of the config's; the rest goes to the optimizers of policy
     and critics, which refuse what they do not know.
@@ -85,6 +87,7 @@ def sac(
     config.check_environments(episodes.count)
     replay = Replay(config.capacity, env.observation_size, getattr(env, "binary", False))
     tasks = Tasks(episodes, stream)
+    evaluation = Evaluation(tasks, config.tasks, config.eval_episodes)
     seen = jax.ShapeDtypeStruct((1, env.observation_size), jnp.float32)
     done = jax.ShapeDtypeStruct((1, *actions.like.shape), actions.like.dtype)
     read = jax.eval_shape(actions.read, seen, done).shape[1]
@@ -204,6 +207,17 @@ def sac(
         read = actions.read(drawn.observation, drawn.action)
         return {"policy": drawn.observation, "critic_1": read, "critic_2": read}
 
+    def evaluated(state: SACState) -> dict[str, jax.Array]:
+        """Returns of the policy's likeliest actions, NaN where no evaluation is due."""
+
+        def act(params: Any, observation: jax.Array) -> jax.Array:
+            return actions.mode(networks["policy"].apply(params, observation))
+
+        due = state.steps % config.eval_every == 0
+        now = (state.steps - 1) // config.steps_per_task
+        params = state.learner.params["policy"]
+        return evaluation.if_due(due, act, params, state.key, state.steps, now)
+
     def row(
         state: SACState, live: Live, task: Task, hyper: Hyper
     ) -> tuple[SACState, Live, dict[str, jax.Array]]:
@@ -246,6 +260,8 @@ def sac(
             # A decomposition is expensive, hence once a chunk.
             measured = ranks(single, apart(state.learner.params), probe(state))
             rows = in_last_row(rows, measured)
+        if config.eval_every:
+            rows = in_last_row(rows, evaluated(state))
         # At the end of a task, not at the start of the next: nothing is left to keep between them.
         over = (state.steps % config.steps_per_task == 0) & config.reset_replay
         kept = replay.clear(state.replay, over)

@@ -34,6 +34,9 @@ class SACConfig:
         counters and utilities of their reset methods.
       reset_targets: whether the target critics become the critics there.
       reset_alpha: whether temperature and its optimizer begin anew there.
+      eval_every: steps between evaluations on all tasks met so far, at the end of a chunk; 0 for
+        none. They divide a task, so that there is one at the end of each.
+      eval_episodes: deterministic episodes per task and evaluation.
       diagnostics: whether dormant units, ranks and norms are measured.
       probe: how many observations of the replay they are measured on.
     """
@@ -56,12 +59,14 @@ class SACConfig:
     reset_optimizers: bool = True
     reset_targets: bool = True
     reset_alpha: bool = True
+    eval_every: int = 0
+    eval_episodes: int = 10
     diagnostics: bool = True
     probe: int = 512
 
     def __post_init__(self):
         sizes = ("tasks", "steps_per_task", "steps_per_row", "rows_per_chunk", "capacity")
-        for name in (*sizes, "batch", "replay_ratio", "probe"):
+        for name in (*sizes, "batch", "replay_ratio", "eval_episodes", "probe"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if self.learning_starts < 0:
@@ -78,6 +83,15 @@ class SACConfig:
             raise ValueError(
                 f"The steps of a chunk, steps_per_row · rows_per_chunk = {self.steps_per_row} · "
                 f"{self.rows_per_chunk}, must divide the {self.steps_per_task} steps of a task."
+            )
+        if self.eval_every < 0 or (
+            self.eval_every
+            and (self.eval_every % self.steps_per_chunk or self.steps_per_task % self.eval_every)
+        ):
+            raise ValueError(
+                f"eval_every must be 0, or a multiple of the {self.steps_per_chunk} steps of a "
+                f"chunk that divides the {self.steps_per_task} steps of a task, got "
+                f"{self.eval_every}."
             )
 
     @property

@@ -12,7 +12,7 @@ from continual_learning.envs.episodes import Episodes, EpisodesState, Live
 from continual_learning.envs.streams import TaskStream
 
 # What a seed's key is used for; the same for all learners, which so meet the same tasks.
-NETWORK, STREAM, EPISODES, ACTIONS, BATCHES, PROBE = range(6)
+NETWORK, STREAM, EPISODES, ACTIONS, BATCHES, PROBE, EVALUATION = range(7)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +42,10 @@ class Tasks:
         unread: EpisodesState = jax.tree.map(blank, shapes)
         return unread._replace(latest=jnp.full_like(unread.latest, jnp.nan))
 
+    def task(self, key: jax.Array, number: jax.Array) -> Task:
+        """Task `number` [] of the seed with this key."""
+        return self.stream.task(jax.random.fold_in(key, STREAM), number)
+
     def enter(
         self, key: jax.Array, number: jax.Array, begins: jax.Array, state: EpisodesState
     ) -> tuple[Task, Live]:
@@ -60,6 +64,6 @@ class Tasks:
         return task, self.episodes.live(kept, task, first=fresh.env)
 
     def _begin(self, key: jax.Array, number: jax.Array) -> tuple[Task, EpisodesState]:
-        task = self.stream.task(jax.random.fold_in(key, STREAM), number)
+        task = self.task(key, number)
         starts = jax.random.fold_in(jax.random.fold_in(key, EPISODES), number)
         return task, self.episodes.begin(starts, task)

@@ -140,10 +140,12 @@ class TaskStream:
       environment: whose parameters these are.
       changes: {parameter: how its value is drawn for a task}. A function of one's own
         (key, number of the task) -> value will do. Other parameters keep their usual value.
+      names: what the tasks are called, in their order, over and over; task_0, task_1, … if empty.
     """
 
     environment: Environment
     changes: Mapping[str, Draw]
+    names: tuple[str, ...] = ()
 
     def __post_init__(self):
         known = self.environment.parameters
@@ -164,6 +166,32 @@ class TaskStream:
                 value = self.changes[name](jax.random.fold_in(key, number), index)
             task[name] = jnp.asarray(value, jnp.float32)
         return task
+
+    def distinct(self, count: int) -> dict[str, int]:
+        """{name: number of the task}, the first of each kind among the first `count` tasks.
+
+        Tasks are of one kind if all that changes are `Values`, and these are the same.
+        """
+
+        def kind(number: int) -> object:
+            values = []
+            for draw in self.changes.values():
+                if not isinstance(draw, Values):
+                    return number
+                values.append(draw.values[number % len(draw.values)])
+            return tuple(values)
+
+        first: dict[object, int] = {}
+        for number in range(count):
+            first.setdefault(kind(number), number)
+        found = {self.name(number): number for number in first.values()}
+        if len(found) < len(first):
+            raise ValueError(f"Tasks that differ must have names that do, got {self.names}.")
+        return found
+
+    def name(self, number: int) -> str:
+        """What a task is called."""
+        return self.names[number % len(self.names)] if self.names else f"task_{number}"
 
 
 def _check_range(draw: Uniform | LogUniform | Integers) -> None:

@@ -28,9 +28,11 @@ def chunks(experiment: GamesSpec) -> int:
 
 def stream(experiment: GamesSpec) -> TaskStream:
     """The games in their order, over and over."""
-    games = tuple(dict.fromkeys(experiment.games))
+    # A game that is never met would still have to be compiled.
+    order = experiment.games[: experiment.tasks]
+    games = tuple(dict.fromkeys(order))
     env = MinAtar(games, sticky=experiment.sticky, ramping=experiment.ramping)
-    return TaskStream(env, {"game": Values(*map(games.index, experiment.games))})
+    return TaskStream(env, {"game": Values(*map(games.index, order))}, names=order)
 
 
 def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
@@ -76,5 +78,5 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
 
 def _shared() -> list[str]:
     """Fields of SAC that the experiment has by the same name."""
-    own = ("steps_per_task", "log_alpha_bounds", "probe")
+    own = ("steps_per_task", "log_alpha_bounds")
     return [f.name for f in dataclasses.fields(SACConfig) if f.name not in own]

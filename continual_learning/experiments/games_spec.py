@@ -60,7 +60,18 @@ class GamesSpec(ExperimentSpec):
     init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
         field("he_uniform", help="how kernels are drawn, first and by resets")
     )
+    eval_every: int = field(
+        0,
+        budget=True,
+        help="steps of all environments between evaluations on every game met so far; 0 for none",
+    )
+    eval_episodes: int = field(
+        10, budget=True, positive=True, help="episodes of the likeliest actions per game in each"
+    )
     diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
+    probe: int = field(
+        512, budget=True, positive=True, help="observations of the replay that they are measured on"
+    )
     histogram: bool = field(
         False, help="count the normalised gradient utilities of every update, for their figure"
     )
@@ -98,4 +109,10 @@ class GamesSpec(ExperimentSpec):
             raise StudyError(
                 f"steps_per_row · rows_per_chunk = {chunk} must divide vector_steps_per_task, "
                 f"{self.vector_steps_per_task}."
+            )
+        every = self.eval_every
+        if every < 0 or (every and (every % chunk or self.vector_steps_per_task % every)):
+            raise StudyError(
+                f"eval_every must be 0, or a multiple of steps_per_row · rows_per_chunk = {chunk} "
+                f"that divides vector_steps_per_task, {self.vector_steps_per_task}; got {every}."
             )

@@ -2,7 +2,8 @@
 
 One program for most of it: two seeds count steps (see `CountingBits`) for two tasks, the policy
 with CPR, the critics with ReDo. A chunk is 6 steps of 2 environments, and the first chunk of a task
-has too few transitions to learn from: what it shows is what the task change did.
+has too few transitions to learn from: what it shows is what the task change did. The second one is
+followed by an evaluation.
 """
 
 import jax
@@ -38,6 +39,8 @@ CONFIG = {
     "tau": 0.5,
     "alpha_learning_rate": 0.01,
     "probe": 16,
+    "eval_every": 12,
+    "eval_episodes": 3,
 }
 
 
@@ -179,6 +182,30 @@ def test_diagnostics(run):
     assert (run.column("critic_1_gradient_norm")[2:4] > 0).all()
 
 
+def test_evaluation(run):
+    """At the end of a task: task 0 pays 1 + … + 7, task 1 pays 100 more at each step."""
+    none = [np.nan] * 3
+    for lane in range(LANES):
+        of = {name: run.column(f"eval_{name}", lane) for name in ("seen", "task_0", "task_1")}
+        np.testing.assert_array_equal(of["seen"], [*none, 28, *none, (28 + 728) / 2])
+        np.testing.assert_array_equal(of["task_0"], [*none, 28, *none, 28])
+        np.testing.assert_array_equal(of["task_1"], [*none, np.nan, *none, 728])
+
+
+def test_evaluation_of_continuous_actions():
+    _, rows = shapes(trainer(probes.Counting(), critic=MLP((8,), 1)), {})
+    assert rows["eval_seen"].shape == rows["eval_task_1"].shape == (2,)
+
+
+def test_measuring_does_not_change_training(run):
+    without = Run(trainer(eval_every=0, diagnostics=False), LANES)
+    for one, other in zip(without.states, run.states, strict=True):
+        equal(one, other)
+    for one, other in zip(without.rows, run.rows, strict=True):
+        equal(one, {name: other[name] for name in one})
+        assert {"eval_seen", "eval_task_0", "srank"} <= {*other} - {*one}
+
+
 def test_resuming_is_exact(run):
     state = run.states[1]  # in the middle of a task, with what the replay holds
     for number in (1, 2, 3):
@@ -239,7 +266,11 @@ def test_hyper_parameters():
     ("options", "message"),
     [
         ({"tasks": 0}, "tasks must be at least 1, got 0"),
-        ({"rows_per_chunk": 3}, r"3 · 3, must divide the 12 steps of a task"),
+        ({"rows_per_chunk": 3, "eval_every": 0}, r"3 · 3, must divide the 12 steps of a task"),
+        ({"eval_every": -12}, "eval_every must be 0, or a multiple of the 6 steps.*got -12"),
+        ({"eval_every": 4}, "a multiple of the 6 steps of a chunk that divides the 12.*got 4"),
+        ({"eval_every": 24}, "a multiple of the 6 steps of a chunk that divides the 12.*got 24"),
+        ({"eval_episodes": 0}, "eval_episodes must be at least 1, got 0"),
         ({"learning_starts": -1}, "learning_starts must not be below 0, got -1"),
         ({"learning_starts": 25}, "at most the 24 transitions of a task.*got 25"),
         ({"tau": 1.5}, "tau must be between 0 and 1, got 1.5"),

@@ -126,7 +126,7 @@ LOGITS = MLP((32,), 3, "relu", "he_uniform")
 
 @pytest.fixture(scope="module")
 def bandit():
-    return train(probes.Bandit(), LOGITS, LOGITS, {"0.5": {}}, steps_per_row=60)["0.5"]
+    return train(probes.Bandit(), LOGITS, LOGITS, {"0.5": {}}, eval_every=600)["0.5"]
 
 
 def test_bandit(bandit):
@@ -136,6 +136,8 @@ def test_bandit(bandit):
     np.testing.assert_allclose(values, [[0.1, 0.5, 1]] * 2, atol=0.06)
     np.testing.assert_allclose(rows["entropy"][-1], 0.5 * math.log(3), atol=0.06)
     policy = Categorical.from_outputs(LOGITS.apply(params["policy"], jnp.zeros((1, 1))))
+    # The likeliest arm alone is played in an evaluation, others too in training.
+    assert rows["eval_seen"][-1] == 1 and rows["reward"][-1] < 0.9
     best = jax.nn.softmax(jnp.array([0.1, 0.5, 1.0]) / rows["alpha"][-1])
     np.testing.assert_allclose(policy.probs[0], best, atol=0.08)
 

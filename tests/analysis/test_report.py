@@ -258,6 +258,15 @@ def test_collapse_of_an_accuracy_is_relative(tmp_path):
 def test_metrics_have_names_and_groups():
     assert metrics.metric("policy_dormant_ratio").title == "Dormant units, policy"
     assert metrics.metric("policy_loss").title == "Policy loss"
+    assert metrics.metric("critic_2_dormant_ratio").title == "Dormant units, critic_2"
+    one, seen = metrics.metric("eval_asterix"), metrics.metric("eval_seen")
+    assert (one.title, seen.title) == ("Evaluation, asterix", "Evaluation")
+    assert "on this task" in one.text and "network" not in one.text and "met so far" in seen.text
+    assert metrics.grouped(["srank", "eval_asterix", "eval_seen", "alpha"]) == {
+        "Performance": ["eval_seen", "eval_asterix"],
+        "Ranks of the features": ["srank"],
+        "Updates": ["alpha"],
+    }
     assert metrics.metric("dormant_ratio").share and not metrics.metric("srank").share
     assert metrics.metric("policy_mystery").title == "policy_mystery"
     groups = metrics.grouped(["mine", "value_dormant_ratio", "dormant_ratio", "test_accuracy"])

@@ -335,22 +335,40 @@ def test_returns_that_were_not_measured(tmp_path):
     assert "no value there: Adam 4 of 4, CPR 1 of 4." in table.notes[0]
 
 
-def test_games(tmp_path):
+@pytest.mark.parametrize("evaluations", [True, False])
+def test_games(tmp_path, evaluations):
     """Returns in ten bins a game; the paper's size is that of the experiment."""
     spec = registry.get("continual_minatar").at_scale("short")
 
     def columns(method, seed):
-        return {"latest_return": np.repeat([1.0, 2.0, 3.0], 10) + (method == "cpr") + seed}
+        returns = np.repeat([1.0, 2.0, 3.0], 10) + (method == "cpr") + seed
+        evaluated = np.where(np.arange(1, 31) % 5 == 0, 10 * returns, np.nan)
+        return {"latest_return": returns} | ({"eval_seen": evaluated} if evaluations else {})
 
     path = study_folders.write(
         tmp_path / "x",
-        spec,
+        spec.override(eval_every=10_000 if evaluations else 0),
         columns,
         steps=np.arange(1, 31) * spec.steps // 30,
         methods=["cpr", "adam"],
         seeds=(0, 1, 2),
     )
     table = tables.make("continual_minatar", [path])
+    sources = [row[1] for row in table.rows if row[0] == "CPR"]
+    if evaluations:
+        more = ["evaluated, as published", "evaluated, IQM of seeds"]
+        assert sources == ["paper", "as published", "IQM of seeds", *more]
+        for source, statistic, value in (
+            ("evaluated, as published", "average", 40),
+            ("evaluated, IQM of seeds", "final", 50),
+        ):
+            assert cell(table, "CPR", source, statistic).value == value
+        assert cell(table, "ReDo", more[0], "final") == "—"
+        assert table.notes[1].startswith("Evaluated: the return of deterministic episodes")
+        assert "left out" not in " ".join(table.notes)
+    else:
+        assert sources == ["paper", "as published", "IQM of seeds"]
+        assert "Evaluated" not in " ".join(table.notes)
     found = cell(table, "CPR", "IQM of seeds", "average"), cell(table, "Adam", "paper", "final")
     assert (found[0].value, found[1].value) == (4, 1.9)
     assert "3 seeds of 720,000 environment steps. The paper: 5 seeds of 4.5M." in table.notes[0]

@@ -1,8 +1,9 @@
-"""The examples of docs/data.md, docs/host.md and docs/minatar.md work as printed."""
+"""The examples of docs/data.md, host.md, minatar.md and sac.md work as printed."""
 
 import re
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -20,6 +21,13 @@ def test_games():
     names = run("minatar.md")
     assert names["env"].games[int(names["task"]["game"])] == "asterix"
     assert names["timestep"].observation.shape == (12, 1000)
+
+
+def test_sac():
+    trainer = run("sac.md")["trainer"]
+    state = jax.eval_shape(trainer.init, jax.random.key(0), {}, ())
+    _, rows = jax.eval_shape(trainer.chunk, state, {}, ())
+    assert trainer.chunks == 4 and rows["eval_freeway"].shape == (5,)
 
 
 def test_environments_on_the_host():

@@ -58,6 +58,30 @@ def test_a_function_of_ones_own():
     assert float(stream.task(KEY, jnp.int32(4))["start"]) == 40.0
 
 
+@pytest.mark.parametrize(
+    ("changes", "names", "distinct"),
+    [
+        ({}, (), {"task_0": 0}),
+        ({"start": Values(5, 6, 5)}, (), {"task_0": 0, "task_1": 1}),
+        # (5, 1), (6, 1), (5, 2), (6, 1), (5, 1)
+        (
+            {"start": Values(5, 6), "unused": Values(1, 1, 2)},
+            (),
+            {f"task_{i}": i for i in range(3)},
+        ),
+        ({"start": Values(5), "unused": Uniform(0, 1)}, (), {f"task_{i}": i for i in range(5)}),
+        ({"start": Values(5, 6, 5)}, ("a", "b", "a"), {"a": 0, "b": 1}),
+    ],
+)
+def test_distinct_tasks(changes, names, distinct):
+    assert TaskStream(Counter(), changes, names).distinct(5) == distinct
+
+
+def test_distinct_tasks_have_distinct_names():
+    with pytest.raises(ValueError, match=r"Tasks that differ must have names that do.*'a', 'a'"):
+        TaskStream(Counter(), {"start": Values(5, 6)}, ("a", "a")).distinct(2)
+
+
 def test_a_parameter_that_is_not_there():
     with pytest.raises(ValueError, match=r"Counter has no task parameter 'friction'.*start"):
         TaskStream(Counter(), {"friction": Uniform(0.0, 1.0)})

@@ -25,6 +25,8 @@ TINY = {
     "batch": 4,
     "replay_ratio": 2,
     "learning_starts": 6,
+    "eval_every": 8,
+    "eval_episodes": 2,
     "channels": (2,),
     "hidden": (4,),
 }
@@ -48,6 +50,7 @@ def test_the_preset_is_the_papers():
     assert (each.channels, each.hidden, each.init) == ((16,), (128,), "he_uniform")
     assert each.reset_replay and each.reset_optimizers
     assert each.reset_targets and each.reset_alpha
+    assert (each.eval_every * each.environments, each.eval_episodes) == (60_000, 10)
     assert {(m.learning_rate, m.clip) for m in each.methods.values()} == {(3e-4, 0.5)}
 
 
@@ -70,6 +73,12 @@ def test_games_come_in_their_order_over_and_over():
     ]  # fmt: skip
 
 
+def test_a_game_that_is_never_met_is_not_there():
+    stream = games.stream(tiny(games=games_spec.GAMES, tasks=2))
+    assert stream.environment.games == ("space_invaders", "asterix")
+    assert stream.distinct(2) == {"space_invaders": 0, "asterix": 1}
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
@@ -81,6 +90,8 @@ def test_games_come_in_their_order_over_and_over():
         ({"tau": 1.5}, "tau must be at most 1"),
         ({"learning_starts": 17}, "learning_starts must be from 0 to the 16 steps"),
         ({"capacity": 1}, "capacity must be at least the 2 environments"),
+        ({"eval_every": 6}, "eval_every must be 0, or a multiple of .* = 4 .*task, 8; got 6"),
+        ({"eval_every": 16}, "that divides vector_steps_per_task, 8; got 16"),
         ({"steps_per_row": 3}, "= 3 must divide vector_steps_per_task, 8"),
     ],
 )
@@ -129,5 +140,16 @@ def test_rows(studies):
     assert one.step.tolist() == [8, 16, 24, 32, 40, 48] and one.task.tolist() == [0, 0, 1, 1, 2, 2]
     assert one.game.tolist() == [0, 0, 1, 1, 0, 0]
     assert (rows.episodes_ended > 0).any() and rows.critic_1_units_reset.max() > 0
-    returns = ["episode_return", "episode_length", "latest_return"]
+    returns = ["episode_return", "episode_length", "latest_return", *rows.filter(like="eval_")]
     assert np.isfinite(rows.drop(columns=returns).iloc[:, 4:]).all(axis=None)
+
+
+def test_evaluations(studies):
+    """At the end of each task, on the games met so far."""
+    rows = studies[0][studies[0].seed == 3]
+    none = [False] * 2
+    assert np.isfinite(rows.eval_seen).tolist() == [False, True] * 3
+    assert np.isfinite(rows.eval_breakout).tolist() == [False, True] * 3
+    assert np.isfinite(rows.eval_freeway).tolist() == [*none, *[False, True] * 2]
+    both = rows[["eval_breakout", "eval_freeway"]].mean(axis=1)
+    np.testing.assert_allclose(rows.eval_seen, both, rtol=1e-6)

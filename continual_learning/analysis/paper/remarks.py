@@ -17,6 +17,11 @@ _RETURNS = {
     "latest_return": "Return: of the last episode of every environment.",
     "episode_return": "Return: of the episodes that ended, so that short ones count more often.",
 }
+EVALUATED = (
+    "Evaluated: the return of deterministic episodes on every task met so far, mean over these "
+    "tasks (`eval_seen`). The paper does not say whether its numbers are of training or of such an "
+    "evaluation."
+)
 OURS = (
     "IQM of seeds: of each seed's average, last and highest bin, with the 95 % bootstrap interval."
 )

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis.curves import RETURNS, Curves, main_metric
@@ -115,8 +115,11 @@ class Runs:
         return next((name for name in RETURNS if name in self.frame), RETURNS[-1])
 
     def curves(self, metric: str) -> dict[str, Curves]:
-        """A metric of every method, binned."""
-        return curves_of.curves(self.frame, metric, bin=self.width)
+        """A metric of every method, binned; of an evaluation, so that every bin has one."""
+        width, spec = self.width, cast(Any, self.spec)
+        if metric.startswith("eval_") and width is not None:
+            width = max(width, spec.eval_every * spec.environments)
+        return curves_of.curves(self.frame, metric, bin=width)
 
     def curve(self, metric: str) -> Curves:
         """A metric of the only method."""

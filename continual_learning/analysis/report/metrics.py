@@ -32,6 +32,14 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Return of ended episodes",
             "Mean over the episodes that ended in the iteration; short ones count more often.",
         ),
+        "eval_seen": (
+            "Evaluation",
+            "Return of deterministic episodes on every task met so far, mean over these tasks.",
+        ),
+        "eval": (
+            "Evaluation",
+            "Return of deterministic episodes on this task, since it was met.",
+        ),
         "test_accuracy": ("Test accuracy", "On test examples of the current task."),
         "train_accuracy": ("Training accuracy", "On the training examples of the current task."),
         "online_accuracy": (
@@ -82,8 +90,15 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "parameter_norm": ("Parameter norm", "Of all parameters, after the updates."),
     },
     "Updates": {
-        "policy_loss": ("Policy loss", "PPO's clipped objective, mean over the updates."),
+        "policy_loss": (
+            "Policy loss",
+            "PPO's clipped objective, or SAC's minus soft value; mean over the updates.",
+        ),
         "value_loss": ("Value loss", "Mean over the updates."),
+        "loss": ("Loss", "Mean over the updates."),
+        "q": ("Q", "What the critics say of the transitions they learn from."),
+        "alpha": ("Temperature", "α, the weight of the entropy."),
+        "alpha_loss": ("Loss of the temperature", "Mean over the updates."),
         "entropy": ("Entropy", "Of the policy; low means that it explores little."),
         "kl": (
             "KL divergence",
@@ -108,20 +123,24 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """{group: {column: (title, text)}}, in the order of the page."""
 
-NETWORKS = ("policy", "value", "actor", "critic", "q")
+NETWORKS = ("policy", "value", "actor", "critic", "critic_1", "critic_2", "q")
 SHARES = ("_ratio", "accuracy", "_fraction", "success")
 _KNOWN = {name: group for group, names in GROUPS.items() for name in names}
 
 
 def metric(column: str) -> Metric:
-    """How a column is shown; `policy_dormant_ratio` is `dormant_ratio` of one network."""
+    """How a column is shown; `policy_dormant_ratio` is `dormant_ratio` of one network.
+
+    `eval_NAME` is an evaluation on one task.
+    """
     network, base = _split(column)
     share = column.endswith(SHARES)
     if base not in _KNOWN:
         return Metric(column, column, "A column of the study.", share)
     title, text = GROUPS[_KNOWN[base]][base]
     if network:
-        title, text = f"{title}, {network}", f"{text} Of the {network} network."
+        title = f"{title}, {network}"
+        text = text if base == "eval" else f"{text} Of the {network} network."
     return Metric(column, title, text, share)
 
 
@@ -135,10 +154,19 @@ def grouped(columns: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _split(column: str) -> tuple[str, str]:
-    """`policy_dormant_ratio` as ("policy", "dormant_ratio"), others as ("", column)."""
-    network, _, base = column.partition("_")
-    alone = column in _KNOWN or network not in NETWORKS or base not in _KNOWN
-    return ("", column) if alone else (network, base)
+    """`policy_dormant_ratio` as ("policy", "dormant_ratio"), others as ("", column).
+
+    `eval_asterix` is ("asterix", "eval").
+    """
+    if column in _KNOWN:
+        return "", column
+    if column.startswith("eval_"):
+        return column.removeprefix("eval_"), "eval"
+    for network in NETWORKS:
+        base = column.removeprefix(f"{network}_")
+        if base != column and base in _KNOWN:
+            return network, base
+    return "", column
 
 
 def known(column: str) -> bool:

@@ -12,6 +12,7 @@ from continual_learning.analysis.paper.artefacts import Artefact
 from continual_learning.analysis.paper.numbers import results
 from continual_learning.analysis.paper.remarks import (
     AS_PUBLISHED,
+    EVALUATED,
     OURS,
     left_out,
     million,
@@ -46,11 +47,13 @@ class _Row(NamedTuple):
       name: of the method.
       paper: {statistic: numbers} as printed; None if the paper has no such row.
       curves: of our runs; None if there are none.
+      evaluated: likewise, of evaluations.
     """
 
     name: str
     paper: Mapping[str, Any] | None
     curves: Curves | None
+    evaluated: Curves | None = None
 
 
 def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
@@ -58,11 +61,14 @@ def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     [(name, runs)] = by_experiment(artefact, folders).items()
     paper, found = results(name), runs.curves(runs.metric)
     order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
-    rows = [_Row(style.name(m), paper["rows"].get(m), found.get(m)) for m in order]
+    evaluated = runs.curves("eval_seen") if "eval_seen" in runs.frame else {}
+    rows = [
+        _Row(style.name(m), paper["rows"].get(m), found.get(m), evaluated.get(m)) for m in order
+    ]
     # Where the paper does not print its steps, the experiment has them.
     size = {"steps": registry.get(name).steps, **paper}
     said = [*remarks(runs, paper["rows"], size), *of_return(runs), *left_out(found)]
-    notes = [f"This study: {' '.join(said)}"]
+    notes = [f"This study: {' '.join(said)}", *([EVALUATED] if evaluated else [])]
     columns = list(next(iter(paper["rows"].values())))
     statistics = [each for each in ("average", "final", "peak") if each in columns]
     return _compared(artefact, rows, statistics, notes, _DECIMALS.get(name, 0))
@@ -96,24 +102,23 @@ def _compared(
     decimals: int,
     first: str = "Method",
 ) -> Table:
-    lines: dict[str, list[list[Cell]]] = {"paper": [], "as published": [], "IQM of seeds": []}
+    lines: dict[str, list[list[Cell]]] = {}
+    evaluated = any(row.evaluated is not None for row in rows)
     for row in rows:
-        kept = None if row.curves is None else usable(row.curves)
-        published = None if kept is None else summary.as_published(kept)
-        ours = None if kept is None else summary.ours(kept)
         at_step = bool(row.paper and "peak_step" in row.paper)
-        for source, cells in (
-            ("paper", [_printed(row.paper, each, decimals) for each in statistics]),
-            (
-                "as published",
-                [_found(published, each, "errors", decimals, at_step) for each in statistics],
-            ),
-            (
-                "IQM of seeds",
-                [_found(ours, each, "interval", decimals, at_step) for each in statistics],
-            ),
-        ):
-            lines[source].append([row.name, source, *cells])
+        sources = {"paper": [_printed(row.paper, each, decimals) for each in statistics]}
+        for before, curves in (("", row.curves), ("evaluated, ", row.evaluated))[: 1 + evaluated]:
+            kept = None if curves is None else usable(curves)
+            published = None if kept is None else summary.as_published(kept)
+            ours = None if kept is None else summary.ours(kept)
+            sources[f"{before}as published"] = [
+                _found(published, each, "errors", decimals, at_step) for each in statistics
+            ]
+            sources[f"{before}IQM of seeds"] = [
+                _found(ours, each, "interval", decimals, at_step) for each in statistics
+            ]
+        for source, cells in sources.items():
+            lines.setdefault(source, []).append([row.name, source, *cells])
     for number in range(2, 2 + len(statistics)):
         lines = {source: mark_best(each, number) for source, each in lines.items()}
     return Table(
@@ -123,7 +128,7 @@ def _compared(
             Column("Source", "source"),
             *(Column(each.capitalize(), each) for each in statistics),
         ),
-        tuple(tuple(line) for three in zip(*lines.values(), strict=True) for line in three),
+        tuple(tuple(line) for of_row in zip(*lines.values(), strict=True) for line in of_row),
         (*notes, AS_PUBLISHED, OURS),
         artefact.label,
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from continual_learning.envs.minatar import asterix, breakout, freeway, seaquest, space_invaders
 from continual_learning.envs.minatar.board import DOWN, FIRE, LEFT, NOTHING, RIGHT, UP
+from tests.envs.minatar import trained
 
 int32, flag = np.int32, np.bool_
 
@@ -275,6 +276,11 @@ def greedily(name, env, rng):
     return max(range(6), key=worth)
 
 
+def skilfully(name, env, rng):
+    """As a trained policy does."""
+    return trained.act(name, env.state(), rng)
+
+
 def _sea_goal(env):
     """Down to the nearest diver; up with a full boat or little air."""
     if env.diver_count == 6 or (env.oxygen < 60 and env.diver_count != 0):
@@ -291,7 +297,13 @@ GOALS = {
     "freeway": lambda env: -env.pos,
 }
 
-POLICIES = {"random": uniformly, "stubborn": stubbornly, "shooting": shooting, "greedy": greedily}
+POLICIES = {
+    "random": uniformly,
+    "stubborn": stubbornly,
+    "shooting": shooting,
+    "greedy": greedily,
+    "trained": skilfully,
+}
 KEYS = {NOTHING: "n", LEFT: "l", UP: "u", RIGHT: "r", DOWN: "d", FIRE: "f"}
 
 

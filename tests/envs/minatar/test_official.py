@@ -19,6 +19,7 @@ PLAYS = (
     ("stubborn", 10_000, 0.5, 300),
     ("shooting", 30_000, 1.0, 50),
     ("greedy", 3000, 0.5, 300),
+    ("trained", 10_000, 0.0, 1000),
 )
 
 
@@ -38,6 +39,20 @@ def test_every_step_is_that_of_the_official_game(name):
                 counts[event] = counts.get(event, 0) + int(np.sum(where))
     print(f"\n{name}: {steps} steps equal; {counts}")
     assert not [event for event, count in counts.items() if count == 0]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_trained_policies_play_well(name):
+    """So that what is seen is not what every policy sees."""
+    from tests.envs.minatar.official import play
+
+    def paid(policy):
+        record = play(name, policy, 5000, seed=0, varied=0.0, length=1000)
+        return record["reward"].sum() / record["first"].sum()
+
+    returns = paid("trained"), paid("random")
+    print(f"\n{name}: an episode is paid {returns[0]:.1f}, of random actions {returns[1]:.1f}")
+    assert returns[0] > 2 * returns[1] + 0.3
 
 
 @pytest.mark.parametrize("name", GAMES)
