@@ -7,7 +7,6 @@ page links to becomes a page with its source.
 
 from __future__ import annotations
 
-import functools
 import html
 import posixpath
 import re
@@ -48,8 +47,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turns links of the repository into links of the site."""
-    here = repository_path(page.file.src_uri)
-    return _outside_fences(markdown, functools.partial(_relink, here, page.file.src_uri))
+    return relinked(markdown, page.file.src_uri)
 
 
 def on_page_content(content: str, **_: Any) -> str:
@@ -95,19 +93,21 @@ def repository_path(uri: str) -> Path:
     return inside if inside.exists() else ROOT / uri
 
 
-def _relink(here: Path, own_uri: str, text: str) -> str:
+def relinked(markdown: str, uri: str) -> str:
+    """A page whose links are those of the site.
+
+    Args:
+      markdown: as it is in the repository.
+      uri: of the page in the site.
+    """
+    here = repository_path(uri).parent
+
     def link(found: re.Match[str]) -> str:
-        uri = site_uri(target(here.parent, found[1]))
-        if uri is None:
+        there = site_uri(target(here, found[1]))
+        if there is None:
             return found[0]  # MkDocs says which page has a link to nothing
-        return posixpath.relpath(uri, posixpath.dirname(own_uri) or ".") + (found[2] or "")
+        return posixpath.relpath(there, posixpath.dirname(uri) or ".") + (found[2] or "")
 
-    return _LINK.sub(link, text)
-
-
-def _outside_fences(markdown: str, change: Any) -> str:
-    parts, end = [], 0
-    for fence in _FENCE.finditer(markdown):
-        parts += [change(markdown[end : fence.start()]), fence[0]]
-        end = fence.end()
-    return "".join([*parts, change(markdown[end:])])
+    parts = _FENCE.split(markdown)
+    fences = [*_FENCE.findall(markdown), ""]
+    return "".join(_LINK.sub(link, text) + fence for text, fence in zip(parts, fences, strict=True))

@@ -97,9 +97,9 @@ def one_reset(method: ResetMethod) -> dict[str, np.ndarray]:
 
     @jax.jit
     def last_of(state: Any) -> Any:
-        def observe(state: Any, _: None) -> tuple[Any, None]:
+        def observe(state: Any, nothing: None) -> tuple[Any, None]:
             _, state = tx.update(grads, state, params, features=features, reset=False)
-            return state, None
+            return state, nothing
 
         state, _ = jax.lax.scan(observe, state, length=OBSERVED)
         return tx.update(grads, state, params, features=features, reset=True)
