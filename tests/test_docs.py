@@ -168,6 +168,8 @@ def test_the_blocks_of_a_page(name, page_module, tmp_path, monkeypatch, capsys):
                 if line not in ELSEWHERE:
                     left = left[1:]
                     execute(line, left, capsys, diagnostics="dormant_ratio" in text)
+    # Blocks of `text` are what cannot be run here; tests/test_cli.py reads the only file.
+    assert {kind for kind, _ in blocks(text)} <= {"python", "bash", "text", "mermaid", "toml"}
     # A command in a block of another kind would not be run.
     told = re.findall(r"^continual .*", text, re.MULTILINE)
     known = [line for line in commands(text) if line.startswith("continual")]
