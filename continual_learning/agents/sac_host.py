@@ -1,0 +1,315 @@
+"""Soft actor-critic on environments of the host: the device learns while workers step."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.agents.base import HostTrainer, Hyper, MakeOptimizer, strongly_typed
+from continual_learning.agents.host_evaluate import HostEvaluation
+from continual_learning.agents.host_statistics import HostColumns, Tally
+from continual_learning.agents.replay import Experience, ReplayState
+from continual_learning.agents.sac_config import SACConfig
+from continual_learning.agents.sac_learner import SACLearner
+from continual_learning.agents.sac_update import METRICS, Learner
+from continual_learning.agents.statistics import disjoint
+from continual_learning.envs.host.pool import Pool
+from continual_learning.envs.host.protocol import HostStream, HostTimestep
+
+
+class HostSACState(NamedTuple):
+    """What the next chunk reads; everything [lanes, …].
+
+    Attributes:
+      key: the seeds'; never changes.
+      learner: networks, temperatures and optimizers.
+      replay: the transitions to learn from.
+      pool: `Pool.state`, the environments.
+      latest: float32 [lanes, environments], return of the episode that each ended last.
+      steps: int32 [lanes], steps done, the same in all.
+    """
+
+    key: jax.Array
+    learner: Learner
+    replay: ReplayState
+    pool: dict[str, np.ndarray]
+    latest: np.ndarray
+    steps: np.ndarray
+
+
+def sac_host(
+    policy: nn.Module,
+    critic: nn.Module,
+    stream: HostStream,
+    optimizers: Mapping[str, MakeOptimizer],
+    config: SACConfig,
+    *,
+    environments: int,
+    workers: int | None = None,
+    staleness: Literal[0, 1] = 1,
+) -> HostTrainer:
+    """A trainer on tasks of the host, for all seeds on one device.
+
+    Rows are those of `sac`, with two differences: a metric of the environments is what the last
+    step of an episode said, mean over the episodes that ended in the row; and an evaluation is a
+    `HostEvaluation`.
+
+    Args:
+      policy, critic, optimizers, config: as for `sac`.
+      stream: the tasks.
+      environments: of each seed, side by side.
+      workers: processes that step them; by default one per core.
+      staleness: 0 is the order of `sac`: act, step, learn. With 1 the updates that follow a step
+        are made while the next one is under way, whose actions so lack them. Nothing is left to be
+        learnt at the end of a row, and its first actions are of the newest policy in both cases.
+    """
+    if staleness not in (0, 1):
+        raise ValueError(f"staleness must be 0 or 1, got {staleness!r}.")
+    config.check_environments(environments)
+    learning = SACLearner.of(policy, critic, stream, optimizers, config)
+
+    def program(seeds: Sequence[int], keys: jax.Array, hyper: Hyper) -> HostSAC:
+        pool = Pool(stream, seeds, environments, workers)
+        return HostSAC(learning, pool, keys, hyper, staleness, workers)
+
+    headline = "success" if "success" in stream.metrics else "latest_return"
+    chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
+    return HostTrainer(program, chunks, headline, ring="replay")
+
+
+@dataclasses.dataclass
+class _Running:
+    """What changes in a row on the device, [lanes, …].
+
+    Attributes:
+      learner: of all lanes.
+      replay: its transitions.
+      said: [lanes, metrics], sum over `learnt` steps of what their updates said.
+      learnt: steps with updates.
+    """
+
+    learner: Learner
+    replay: ReplayState
+    said: jax.Array
+    learnt: int = 0
+
+
+class _Step(NamedTuple):
+    """A step to be learnt from: its number, and what was seen, done and reached."""
+
+    number: int
+    observation: jax.Array
+    action: jax.Array
+    outcome: np.ndarray
+
+
+class HostSAC:
+    """The `Program` of `sac_host`.
+
+    Args:
+      learning: of one seed.
+      pool: the environments, closed with this.
+      keys: of the seeds, [lanes].
+      hyper: {name: [lanes]}.
+      staleness: 0 or 1.
+      workers: of evaluations.
+    """
+
+    def __init__(
+        self,
+        learning: SACLearner,
+        pool: Pool,
+        keys: jax.Array,
+        hyper: Hyper,
+        staleness: int,
+        workers: int | None,
+    ):
+        config = learning.config
+        self._config, self._pool, self._keys, self._hyper = config, pool, keys, hyper
+        self._learning, self._staleness = learning, staleness
+        self._evaluation = HostEvaluation(
+            pool.stream, pool.seeds, config.tasks, config.eval_episodes, workers
+        )
+        # The last state that was given away: where the pool is.
+        self._given: HostSACState | None = None
+
+        def begin(key: jax.Array, hyper: Hyper) -> tuple[Learner, ReplayState]:
+            learner = learning.init(key, hyper)
+            return strongly_typed((learner, learning.replay.start(learning.actions.like)))
+
+        def change(learner: Learner, hyper: Hyper) -> Learner:
+            return strongly_typed(learning.change(learner, jnp.array(True), hyper))
+
+        def store(stored: ReplayState, step: _Step) -> ReplayState:
+            return learning.replay.add(stored, _experience(step))
+
+        def learn(
+            learner: Learner,
+            stored: ReplayState,
+            said: jax.Array,
+            key: jax.Array,
+            hyper: Hyper,
+            step: _Step,
+        ) -> tuple[Learner, ReplayState, jax.Array]:
+            stored = store(stored, step)
+            drawn = learning.draw(stored, key, jnp.asarray(step.number))
+            learner, found = learning.learn(learner, drawn, hyper)
+            return strongly_typed(learner), stored, said + found
+
+        each = _Step(None, 0, 0, 0)  # pyright: ignore[reportArgumentType]
+        self._begin = jax.jit(jax.vmap(begin))
+        self._change = jax.jit(jax.vmap(change), donate_argnums=0)
+        self._act = jax.jit(jax.vmap(learning.act, (0, 0, None, 0)))
+        self._likeliest = jax.jit(jax.vmap(learning.likeliest))
+        self._store = jax.jit(jax.vmap(store, (0, each)), donate_argnums=0)
+        self._learn = jax.jit(jax.vmap(learn, (0, 0, 0, 0, 0, each)), donate_argnums=(0, 1, 2))
+        self._describe = jax.jit(jax.vmap(learning.describe, (0, 0, 0, None)))
+        self._ranks = jax.jit(jax.vmap(learning.ranks, (0, 0, 0, None)))
+
+    @property
+    def like(self) -> HostSACState:
+        """A tree like the state."""
+        learner, replay = jax.eval_shape(self._begin, self._keys, self._hyper)
+        state = self._state(learner, replay, *self._start())
+        return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
+
+    def init(self) -> HostSACState:
+        """The state before the first task."""
+        learner, replay = self._begin(self._keys, self._hyper)
+        return self._state(learner, replay, *self._start())
+
+    def place(self, state: HostSACState) -> HostSACState:
+        """A state that was kept, on the device."""
+        key, learner, replay = jax.tree.map(jnp.asarray, (state.key, state.learner, state.replay))
+        return state._replace(key=key, learner=learner, replay=replay)
+
+    def chunk(self, state: HostSACState) -> tuple[HostSACState, HostColumns]:
+        """The next rows."""
+        config, steps = self._config, int(state.steps[0])
+        said = jnp.zeros((len(self._pool.seeds), len(METRICS)))
+        run, latest = _Running(state.learner, state.replay, said), state.latest.copy()
+        if steps % config.steps_per_task == 0:
+            self._pool.enter(steps // config.steps_per_task)
+            run.learner = self._change(run.learner, self._hyper)
+        elif state is not self._given:
+            self._pool.restore(state.pool)
+        rows = []
+        for _ in range(config.rows_per_chunk):
+            rows.append(self._row(run, latest, steps))
+            steps += config.steps_per_row
+        rows = {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
+        rows = disjoint(rows, *(_in_last_row(each, rows) for each in self._looks(run, steps)))
+        if steps % config.steps_per_task == 0 and config.reset_replay:
+            run.replay = self._learning.replay.clear(run.replay, jnp.array(True))
+        self._given = self._state(run.learner, run.replay, latest, np.full_like(state.steps, steps))
+        return self._given, rows
+
+    def close(self) -> None:
+        """Ends the workers."""
+        self._pool.close()
+        self._evaluation.close()
+
+    def _start(self) -> tuple[np.ndarray, np.ndarray]:
+        """`latest` and `steps` at first."""
+        lanes, environments = len(self._pool.seeds), self._pool.environments
+        return np.full((lanes, environments), np.nan, np.float32), np.zeros(lanes, np.int32)
+
+    def _state(
+        self, learner: Any, replay: Any, latest: np.ndarray, steps: np.ndarray
+    ) -> HostSACState:
+        return HostSACState(self._keys, learner, replay, self._pool.state(), latest, steps)
+
+    def _row(self, run: _Running, latest: np.ndarray, steps: int) -> HostColumns:
+        """Some steps from number `steps` on, and what there is to say of them."""
+        pool, config = self._pool, self._config
+        tally, waiting = Tally(len(pool.seeds), pool.stream.metrics), None
+        run.said, run.learnt = jnp.zeros_like(run.said), 0
+        end = steps + config.steps_per_row
+        for number in range(steps, end):
+            observation = jax.device_put(pool.observation)
+            params = run.learner.params["policy"]
+            action = self._act(params, self._keys, np.int32(number), observation)
+            pool.step_async(np.asarray(action))
+            if waiting is not None:
+                self._learn_from(run, waiting)
+            reached = pool.step_wait()
+            waiting = _Step(number, observation, action, _outcome(reached))
+            if not self._staleness:
+                self._learn_from(run, waiting)
+                waiting = None
+            np.copyto(latest, reached.episode_return, where=reached.ended)
+            tally.add(reached)
+        if waiting is not None:
+            self._learn_from(run, waiting)
+        described = self._describe(run.learner, run.replay, self._keys, np.int32(end))
+        said = np.asarray(run.said).T / (run.learnt or np.nan)
+        lanes = len(pool.seeds)
+        return disjoint(
+            {
+                "step": np.full(lanes, end * pool.environments, np.int32),
+                "task": np.full(lanes, (end - 1) // config.steps_per_task, np.int32),
+            },
+            {name: np.asarray(x) for name, x in described.items()},
+            dict(zip(METRICS, said, strict=True)),
+            tally.columns(latest),
+        )
+
+    def _learn_from(self, run: _Running, step: _Step) -> None:
+        """Stores a step, and makes its updates if the task has given enough to learn from."""
+        config = self._config
+        of_task = (step.number % config.steps_per_task + 1) * self._pool.environments
+        step = step._replace(number=np.int32(step.number))
+        if of_task < config.learning_starts:
+            run.replay = self._store(run.replay, step)
+            return
+        run.learner, run.replay, run.said = self._learn(
+            run.learner, run.replay, run.said, self._keys, self._hyper, step
+        )
+        run.learnt += 1
+
+    def _looks(self, run: _Running, steps: int) -> list[HostColumns]:
+        """What is measured at the end of a chunk."""
+        config, found = self._config, []
+        if config.diagnostics:
+            ranks = self._ranks(run.learner, run.replay, self._keys, np.int32(steps))
+            found.append({name: np.asarray(x) for name, x in ranks.items()})
+        if config.eval_every:
+            due = steps % config.eval_every == 0
+            now, number = (steps - 1) // config.steps_per_task, steps // config.eval_every - 1
+            params = run.learner.params["policy"]
+            evaluation = self._evaluation
+            found.append(
+                evaluation.evaluate(self._likeliest, params, now, number)
+                if due
+                else evaluation.unsaid()
+            )
+        return found
+
+
+def _experience(step: _Step) -> Experience:
+    """Transitions of one seed."""
+    reward, terminated = step.outcome[:, -2], step.outcome[:, -1] > 0
+    return Experience(step.observation, step.action, reward, terminated, step.outcome[:, :-2])
+
+
+def _outcome(reached: HostTimestep) -> np.ndarray:
+    """What a step reached, its reward and its end as one array, for one copy to the device."""
+    ends = reached.terminated.astype(np.float32)
+    parts = (reached.observation, reached.reward[..., None], ends[..., None])
+    return np.concatenate(parts, axis=-1)
+
+
+def _in_last_row(values: HostColumns, rows: HostColumns) -> HostColumns:
+    """[lanes] values as columns [lanes, rows]; before the last row NaN, or 0 in whole numbers."""
+    columns = {}
+    for name, value in values.items():
+        blank = np.nan if value.dtype.kind == "f" else 0
+        columns[name] = np.full(rows["step"].shape, blank, value.dtype)
+        columns[name][:, -1] = value
+    return columns
