@@ -187,7 +187,7 @@ def test_the_studies_of_an_ablation(here, launched):
 
 def test_the_studies_of_single_tasks(here, launched):
     """The table and the figure share them."""
-    words = "--scale smoke --out x --quiet".split()
+    words = ["--scale", "smoke", "--out", "x", "--quiet"]
     assert cli.main(["reproduce", "mt1_success", *words]) == 0
     assert [call[1].sequence for call in launched] == [(task,) for task in MT10]
     assert launched[1][4] == Path("x/mt1_sequence_push")
@@ -269,7 +269,7 @@ def test_the_commands_of_the_page(here, launched, capsys):
     for command in commands:
         assert cli.main(shlex.split(command)[1:]) == 0, command
     assert "holds it: runs/ant (short, finished)" in capsys.readouterr().out
-    for name in ("ant_iqr.csv", "flagship.pdf", "ant_humanoid_main.svg", "rr.svg"):
+    for name in ("ant_iqr.csv", "flagship.pdf", "ant_humanoid_main.svg", "rr.svg", "mt1.svg"):
         assert (here / name).stat().st_size > 500
     assert (here / "reproduced/short/ant_iqr.md").exists()
     assert (here / "paper/ant_humanoid_main.png").exists()

@@ -39,13 +39,15 @@ def test_the_page(capsys):
     names = {}
     for code in CODE:
         exec(code, names)
-    assert len(CODE) == 4
+    assert len(CODE) == 5
     assert list(names["methods"]) == ["adam", "cpr"] and names["metric"] == "episode_return"
     said = capsys.readouterr().out.splitlines()
     assert said[1].startswith("cpr Estimate(value=") and len(said) == 2 + 4
     # Of each seed of Adam: since the bin with the fall in it or the next one, until the end.
     assert all(re.fullmatch(r"\d 1[46]000000 40108032 True 8\d+\.\d+", line) for line in said[2:])
     assert names["found"].end.shape == (4, 2)
+    np.testing.assert_allclose(names["lost"].forgetting, [[0.6, 0.3]])
+    np.testing.assert_allclose(names["lost"].retention, [0.357], atol=5e-4)
     assert names["collapsed"](names["curve"].steps, names["curve"].values).all()
     cpr = names["methods"]["cpr"]
     assert not names["collapsed"](cpr.steps, cpr.values, drop=4000.0).any()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from continual_learning.analysis.curves import Curves, CurvesError
-from continual_learning.analysis.summary import Estimate, as_published, ours
+from continual_learning.analysis.summary import Estimate, as_published, difference, of_seeds, ours
 
 
 def made(values, **fields):
