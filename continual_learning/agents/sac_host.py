@@ -61,8 +61,11 @@ def sac_host(
     `HostEvaluation`.
 
     Args:
-      policy, critic, optimizers, config: as for `sac`.
+      policy: as for `sac`.
+      critic: as for `sac`.
       stream: the tasks.
+      optimizers: as for `sac`.
+      config: as for `sac`.
       environments: of each seed, side by side.
       workers: processes that step them; by default one per core.
       staleness: 0 is the order of `sac`: act, step, learn. With 1 the updates that follow a step
@@ -186,8 +189,9 @@ class HostSAC:
 
     def place(self, state: HostSACState) -> HostSACState:
         """A state that was kept, on the device."""
-        key, learner, replay = jax.tree.map(jnp.asarray, (state.key, state.learner, state.replay))
-        return state._replace(key=key, learner=learner, replay=replay)
+        key, learner, replay, *others = state
+        on_device = jax.tree.map(jnp.asarray, (key, learner, replay))
+        return HostSACState(*on_device, *jax.tree.map(np.asarray, others))
 
     def chunk(self, state: HostSACState) -> tuple[HostSACState, HostColumns]:
         """The next rows."""
