@@ -72,18 +72,10 @@ class Artefact:
         """Names of the experiments, each once."""
         return list(dict.fromkeys(study.experiment for study in self.studies))
 
-    @property
-    def missing(self) -> str | None:
-        """What this version does not have, or None if nothing is missing."""
-        absent = [name for name in self.experiments if name not in registry.names()]
-        if absent:
-            return f"the experiment {' and '.join(absent)}, which this version does not have"
-        return self.lacks
-
     def check_possible(self) -> None:
         """Raises if this version cannot make it."""
-        if self.missing:
-            raise StudyError(f"{self.id} needs {self.missing}.")
+        if self.lacks:
+            raise StudyError(f"{self.id} needs {self.lacks}.")
 
     def check_folders(self, folders: Sequence[Any]) -> None:
         """Raises if folders are given that are not needed, or none where some are."""
@@ -189,7 +181,10 @@ _ALL = (
     _figure("param_norm", "Norm of the parameters, mean of both networks", studies=_BOTH),
     _figure("rr", "CPR's largest reset ρ on SlipperyAnt", **_RESETS),
     _figure(
-        "metaworld_grid_2x5", "Ten single tasks of MetaWorld MT1: return", studies=(Study("mt1"),)
+        "metaworld_grid_2x5",
+        "Ten single tasks of MetaWorld MT1: return",
+        studies=(Study("mt1"),),
+        lacks="a drawing of ten studies side by side, which this version does not have",
     ),
     _figure("perm_mnist", "Permuted MNIST: test accuracy", studies=(Study("permuted_mnist"),)),
     _figure("bigrollout", "Adam with larger rollouts on SlipperyAnt: return", **_ROLLOUTS),

@@ -16,12 +16,8 @@ AS_PUBLISHED = (
 _RETURNS = {
     "latest_return": "Return: of the last episode of every environment.",
     "episode_return": "Return: of the episodes that ended, so that short ones count more often.",
+    "success": "Success: share of the episodes that ended which were solved at their end.",
 }
-EVALUATED = (
-    "Evaluated: the return of deterministic episodes on every task met so far, mean over these "
-    "tasks (`eval_seen`). The paper does not say whether its numbers are of training or of such an "
-    "evaluation."
-)
 OURS = (
     "IQM of seeds: of each seed's average, last and highest bin, with the 95 % bootstrap interval."
 )
@@ -68,9 +64,20 @@ def _text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def of_return(runs: Runs) -> list[str]:
-    """Of which episodes the return is; nothing where performance is something else."""
-    return [_RETURNS[runs.metric]] if runs.metric in _RETURNS else []
+def of_return(runs: Runs, metric: str | None = None) -> list[str]:
+    """Of which episodes the return is, or another metric; nothing where it is of none."""
+    name = metric or runs.metric
+    return [_RETURNS[name]] if name in _RETURNS else []
+
+
+def of_evaluation(metric: str) -> str:
+    """What an evaluation measures."""
+    what = "share that is solved at the end" if metric.endswith("success") else "return"
+    return (
+        f"Evaluated: the {what} of deterministic episodes on every task met so far, mean over "
+        f"these tasks (`{metric}`). The paper does not say whether its numbers are of training or "
+        "of such an evaluation."
+    )
 
 
 def left_out(curves: Mapping[str, Curves]) -> list[str]:

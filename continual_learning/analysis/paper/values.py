@@ -17,6 +17,8 @@ _COMPUTED: dict[str, Callable[[Any], Any]] = {
     "value_layers": lambda spec: len(spec.value_hidden),
     "policy_width": lambda spec: _only(spec.policy_hidden),
     "value_width": lambda spec: _only(spec.value_hidden),
+    "hidden_layers": lambda spec: len(spec.hidden),
+    "hidden_width": lambda spec: _only(spec.hidden),
 }
 
 

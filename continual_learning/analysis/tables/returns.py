@@ -12,10 +12,10 @@ from continual_learning.analysis.paper.artefacts import Artefact
 from continual_learning.analysis.paper.numbers import results
 from continual_learning.analysis.paper.remarks import (
     AS_PUBLISHED,
-    EVALUATED,
     OURS,
     left_out,
     million,
+    of_evaluation,
     of_return,
     remarks,
     usable,
@@ -32,6 +32,8 @@ from continual_learning.analysis.tables.table import (
 from continual_learning.experiments import registry
 
 _DECIMALS = {"continual_metaworld": 3, "continual_minatar": 1}
+# What the paper's numbers between 0 and 1 can only be: of training, and of evaluations.
+_METRICS = {"continual_metaworld": ("success", "eval_seen_success")}
 _SHAPES = {
     "linear": "Linear",
     "exp": "Exponential",
@@ -59,16 +61,17 @@ class _Row(NamedTuple):
 def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     """A row for each method of an experiment."""
     [(name, runs)] = by_experiment(artefact, folders).items()
-    paper, found = results(name), runs.curves(runs.metric)
+    metric, evaluation = _METRICS.get(name, (runs.metric, "eval_seen"))
+    paper, found = results(name), runs.curves(metric)
     order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
-    evaluated = runs.curves("eval_seen") if "eval_seen" in runs.frame else {}
+    evaluated = runs.curves(evaluation) if evaluation in runs.frame else {}
     rows = [
         _Row(style.name(m), paper["rows"].get(m), found.get(m), evaluated.get(m)) for m in order
     ]
     # Where the paper does not print its steps, the experiment has them.
     size = {"steps": registry.get(name).steps, **paper}
-    said = [*remarks(runs, paper["rows"], size), *of_return(runs), *left_out(found)]
-    notes = [f"This study: {' '.join(said)}", *([EVALUATED] if evaluated else [])]
+    said = [*remarks(runs, paper["rows"], size), *of_return(runs, metric), *left_out(found)]
+    notes = [f"This study: {' '.join(said)}", *([of_evaluation(evaluation)] if evaluated else [])]
     columns = list(next(iter(paper["rows"].values())))
     statistics = [each for each in ("average", "final", "peak") if each in columns]
     return _compared(artefact, rows, statistics, notes, _DECIMALS.get(name, 0))
