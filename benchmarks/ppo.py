@@ -2,8 +2,7 @@
 
 Chunks of the training program of an experiment, metrics and diagnostics included, for each number
 of seeds, physics and method; and, with --parts, how the time divides: the same number of physics
-steps alone, and rollouts alone. Programs are compiled before they are timed, side by side and
-once: a state that came out of a chunk and did not fit the program would be an error.
+steps alone, and rollouts alone.
 
     python benchmarks/ppo.py --physics mjx generalized --seeds 1 4 16 --methods adam cpr --parts
 """
@@ -14,51 +13,18 @@ import argparse
 import json
 import platform
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from programs import compiled, keys, timed, training
 
 from continual_learning.agents.rollout import collect
 from continual_learning.envs.episodes import Episodes
 from continual_learning.experiments import control, registry
 from continual_learning.networks import DiagonalGaussian
-
-
-def compiled(parts: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
-    """The programs run(state) -> (state, rows) of {name: (run, state)}; they donate the state."""
-    lowered = [jax.jit(run, donate_argnums=0).lower(state) for run, state in parts.values()]
-    with ThreadPoolExecutor() as pool:
-        programs = pool.map(lambda each: each.compile(), lowered)
-        return dict(zip(parts, programs, strict=True))
-
-
-def timed(programs: dict[str, Any], states: dict[str, Any], rounds: int) -> dict[str, list[float]]:
-    """Seconds of `rounds` calls of each program, in turn, after one that does not count."""
-    seconds = {name: [] for name in programs}
-    for _ in range(rounds + 1):
-        for name, program in programs.items():
-            start = time.perf_counter()
-            # The rows are results too: what nobody asks for is not computed.
-            states[name], _ = jax.block_until_ready(program(states[name]))
-            seconds[name].append(time.perf_counter() - start)
-    return {name: times[1:] for name, times in seconds.items()}
-
-
-def keys(seeds: int) -> jax.Array:
-    """A key for each seed."""
-    return jax.vmap(jax.random.key)(jnp.arange(seeds, dtype=jnp.uint32))
-
-
-def training(experiment, method: str, seeds: int) -> tuple[Any, Any]:
-    """A chunk of the training program, and its first state."""
-    trainer = control.trainer(experiment, method, None)
-    state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(keys(seeds), {}, ())
-    chunk = jax.vmap(trainer.chunk, (0, None, None))
-    return lambda state: chunk(state, {}, ()), state
 
 
 def rollouts(experiment, seeds: int, acting: bool) -> tuple[Any, Any]:
@@ -130,15 +96,15 @@ def main() -> None:
                 "rounds": args.rounds,
                 "iterations": args.iterations,
             }
-            parts = {name: training(experiment, name, seeds) for name in args.methods}
+            trainers = {name: control.trainer(experiment, name, None) for name in args.methods}
+            parts = {name: training(trainer, seeds) for name, trainer in trainers.items()}
             if args.parts:
                 parts["physics"] = rollouts(experiment, seeds, acting=False)
                 parts["rollout"] = rollouts(experiment, seeds, acting=True)
             start = time.perf_counter()
             programs = compiled(parts)
             row["compile_seconds"] = round(time.perf_counter() - start, 1)
-            states = {name: state for name, (_, state) in parts.items()}
-            for name, times in timed(programs, states, args.rounds).items():
+            for name, times in timed(parts, programs, args.rounds).items():
                 row[f"{name}_steps_per_second"] = round(steps / float(np.median(times)))
                 row[f"{name}_seconds"] = [round(s, 4) for s in times]
             rows.append(row)

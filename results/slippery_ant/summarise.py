@@ -1,6 +1,7 @@
 """Makes the tables and the figure of this folder from the folder of the study.
 
     python results/slippery_ant/summarise.py runs/slippery_ant
+    python results/slippery_ant/summarise.py --as-released runs/released
 
 It needs the extras `studies` and `figures`.
 """
@@ -104,9 +105,20 @@ def figure(chunks: pd.DataFrame) -> Any:
     return alt.vconcat(*panels).configure_view(stroke=None).configure_legend(orient="top")
 
 
+def released(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Returns of a study whose friction does not act, a row per seed and iteration."""
+    columns = ["seed", "step", "latest_return", "episode_return", "episode_length", "reward"]
+    found = metrics[columns].copy()
+    found[columns[2:]] = found[columns[2:]].map(lambda x: float(f"{x:.5g}"))
+    return found
+
+
 def main() -> None:
-    """Writes curves.csv and curves.svg, and prints the table."""
-    [folder] = sys.argv[1:]
+    """Writes curves.csv and curves.svg and prints the table, or writes as_released.csv."""
+    *options, folder = sys.argv[1:]
+    if options == ["--as-released"]:
+        released(load(folder)).to_csv(HERE / "as_released.csv", index=False)
+        return
     chunks = by_chunk(load(folder))
     numbers = chunks.select_dtypes("float").columns
     chunks[numbers] = chunks[numbers].map(lambda x: float(f"{x:.5g}"))
