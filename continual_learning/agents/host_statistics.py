@@ -75,3 +75,13 @@ def nanmean(values: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
         return np.nanmean(values, axis=1)
+
+
+def in_last_row(values: HostColumns, rows: HostColumns) -> HostColumns:
+    """[lanes] values as columns [lanes, rows]; before the last row NaN, or 0 in whole numbers."""
+    columns = {}
+    for name, value in values.items():
+        blank = np.nan if value.dtype.kind == "f" else 0
+        columns[name] = np.full(rows["step"].shape, blank, value.dtype)
+        columns[name][:, -1] = value
+    return columns

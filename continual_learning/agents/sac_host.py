@@ -11,16 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.base import HostTrainer, Hyper, MakeOptimizer, strongly_typed
+from continual_learning.agents.base import HostTrainer, Hyper, MakeOptimizer
 from continual_learning.agents.host_evaluate import HostEvaluation
-from continual_learning.agents.host_statistics import HostColumns, Tally
-from continual_learning.agents.replay import Experience, ReplayState
+from continual_learning.agents.host_statistics import HostColumns, Tally, in_last_row
+from continual_learning.agents.replay import ReplayState
+from continual_learning.agents.sac_calls import SACCalls, Step, outcome
 from continual_learning.agents.sac_config import SACConfig
 from continual_learning.agents.sac_learner import SACLearner
 from continual_learning.agents.sac_update import METRICS, Learner
 from continual_learning.agents.statistics import disjoint
 from continual_learning.envs.host.pool import Pool
-from continual_learning.envs.host.protocol import HostStream, HostTimestep
+from continual_learning.envs.host.protocol import HostStream
 
 
 class HostSACState(NamedTuple):
@@ -103,15 +104,6 @@ class _Running:
     learnt: int = 0
 
 
-class _Step(NamedTuple):
-    """A step to be learnt from: its number, and what was seen, done and reached."""
-
-    number: int
-    observation: jax.Array
-    action: jax.Array
-    outcome: np.ndarray
-
-
 class HostSAC:
     """The `Program` of `sac_host`.
 
@@ -135,56 +127,23 @@ class HostSAC:
     ):
         config = learning.config
         self._config, self._pool, self._keys, self._hyper = config, pool, keys, hyper
-        self._learning, self._staleness = learning, staleness
+        self._learning, self._calls, self._staleness = learning, SACCalls(learning), staleness
         self._evaluation = HostEvaluation(
             pool.stream, pool.seeds, config.tasks, config.eval_episodes, workers
         )
         # The last state that was given away: where the pool is.
         self._given: HostSACState | None = None
 
-        def begin(key: jax.Array, hyper: Hyper) -> tuple[Learner, ReplayState]:
-            learner = learning.init(key, hyper)
-            return strongly_typed((learner, learning.replay.start(learning.actions.like)))
-
-        def change(learner: Learner, hyper: Hyper) -> Learner:
-            return strongly_typed(learning.change(learner, jnp.array(True), hyper))
-
-        def store(stored: ReplayState, step: _Step) -> ReplayState:
-            return learning.replay.add(stored, _experience(step))
-
-        def learn(
-            learner: Learner,
-            stored: ReplayState,
-            said: jax.Array,
-            key: jax.Array,
-            hyper: Hyper,
-            step: _Step,
-        ) -> tuple[Learner, ReplayState, jax.Array]:
-            stored = store(stored, step)
-            drawn = learning.draw(stored, key, jnp.asarray(step.number))
-            learner, found = learning.learn(learner, drawn, hyper)
-            return strongly_typed(learner), stored, said + found
-
-        each = _Step(None, 0, 0, 0)  # pyright: ignore[reportArgumentType]
-        self._begin = jax.jit(jax.vmap(begin))
-        self._change = jax.jit(jax.vmap(change), donate_argnums=0)
-        self._act = jax.jit(jax.vmap(learning.act, (0, 0, None, 0)))
-        self._likeliest = jax.jit(jax.vmap(learning.likeliest))
-        self._store = jax.jit(jax.vmap(store, (0, each)), donate_argnums=0)
-        self._learn = jax.jit(jax.vmap(learn, (0, 0, 0, 0, 0, each)), donate_argnums=(0, 1, 2))
-        self._describe = jax.jit(jax.vmap(learning.describe, (0, 0, 0, None)))
-        self._ranks = jax.jit(jax.vmap(learning.ranks, (0, 0, 0, None)))
-
     @property
     def like(self) -> HostSACState:
         """A tree like the state."""
-        learner, replay = jax.eval_shape(self._begin, self._keys, self._hyper)
+        learner, replay = jax.eval_shape(self._calls.begin, self._keys, self._hyper)
         state = self._state(learner, replay, *self._start())
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
 
     def init(self) -> HostSACState:
         """The state before the first task."""
-        learner, replay = self._begin(self._keys, self._hyper)
+        learner, replay = self._calls.begin(self._keys, self._hyper)
         return self._state(learner, replay, *self._start())
 
     def place(self, state: HostSACState) -> HostSACState:
@@ -200,7 +159,7 @@ class HostSAC:
         run, latest = _Running(state.learner, state.replay, said), state.latest.copy()
         if steps % config.steps_per_task == 0:
             self._pool.enter(steps // config.steps_per_task)
-            run.learner = self._change(run.learner, self._hyper)
+            run.learner = self._calls.change(run.learner, self._hyper)
         elif state is not self._given:
             self._pool.restore(state.pool)
         rows = []
@@ -208,7 +167,7 @@ class HostSAC:
             rows.append(self._row(run, latest, steps))
             steps += config.steps_per_row
         rows = {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
-        rows = disjoint(rows, *(_in_last_row(each, rows) for each in self._looks(run, steps)))
+        rows = disjoint(rows, *(in_last_row(each, rows) for each in self._looks(run, steps)))
         if steps % config.steps_per_task == 0 and config.reset_replay:
             run.replay = self._learning.replay.clear(run.replay, jnp.array(True))
         self._given = self._state(run.learner, run.replay, latest, np.full_like(state.steps, steps))
@@ -238,12 +197,12 @@ class HostSAC:
         for number in range(steps, end):
             observation = jax.device_put(pool.observation)
             params = run.learner.params["policy"]
-            action = self._act(params, self._keys, np.int32(number), observation)
+            action = self._calls.act(params, self._keys, np.int32(number), observation)
             pool.step_async(np.asarray(action))
             if waiting is not None:
                 self._learn_from(run, waiting)
             reached = pool.step_wait()
-            waiting = _Step(number, observation, action, _outcome(reached))
+            waiting = Step(number, observation, action, outcome(reached))
             if not self._staleness:
                 self._learn_from(run, waiting)
                 waiting = None
@@ -251,7 +210,7 @@ class HostSAC:
             tally.add(reached)
         if waiting is not None:
             self._learn_from(run, waiting)
-        described = self._describe(run.learner, run.replay, self._keys, np.int32(end))
+        described = self._calls.describe(run.learner, run.replay, self._keys, np.int32(end))
         said = np.asarray(run.said).T / (run.learnt or np.nan)
         lanes = len(pool.seeds)
         return disjoint(
@@ -264,15 +223,15 @@ class HostSAC:
             tally.columns(latest),
         )
 
-    def _learn_from(self, run: _Running, step: _Step) -> None:
+    def _learn_from(self, run: _Running, step: Step) -> None:
         """Stores a step, and makes its updates if the task has given enough to learn from."""
         config = self._config
         of_task = (step.number % config.steps_per_task + 1) * self._pool.environments
         step = step._replace(number=np.int32(step.number))
         if of_task < config.learning_starts:
-            run.replay = self._store(run.replay, step)
+            run.replay = self._calls.store(run.replay, step)
             return
-        run.learner, run.replay, run.said = self._learn(
+        run.learner, run.replay, run.said = self._calls.learn(
             run.learner, run.replay, run.said, self._keys, self._hyper, step
         )
         run.learnt += 1
@@ -281,7 +240,7 @@ class HostSAC:
         """What is measured at the end of a chunk."""
         config, found = self._config, []
         if config.diagnostics:
-            ranks = self._ranks(run.learner, run.replay, self._keys, np.int32(steps))
+            ranks = self._calls.ranks(run.learner, run.replay, self._keys, np.int32(steps))
             found.append({name: np.asarray(x) for name, x in ranks.items()})
         if config.eval_every:
             due = steps % config.eval_every == 0
@@ -289,31 +248,8 @@ class HostSAC:
             params = run.learner.params["policy"]
             evaluation = self._evaluation
             found.append(
-                evaluation.evaluate(self._likeliest, params, now, number)
+                evaluation.evaluate(self._calls.likeliest, params, now, number)
                 if due
                 else evaluation.unsaid()
             )
         return found
-
-
-def _experience(step: _Step) -> Experience:
-    """Transitions of one seed."""
-    reward, terminated = step.outcome[:, -2], step.outcome[:, -1] > 0
-    return Experience(step.observation, step.action, reward, terminated, step.outcome[:, :-2])
-
-
-def _outcome(reached: HostTimestep) -> np.ndarray:
-    """What a step reached, its reward and its end as one array, for one copy to the device."""
-    ends = reached.terminated.astype(np.float32)
-    parts = (reached.observation, reached.reward[..., None], ends[..., None])
-    return np.concatenate(parts, axis=-1)
-
-
-def _in_last_row(values: HostColumns, rows: HostColumns) -> HostColumns:
-    """[lanes] values as columns [lanes, rows]; before the last row NaN, or 0 in whole numbers."""
-    columns = {}
-    for name, value in values.items():
-        blank = np.nan if value.dtype.kind == "f" else 0
-        columns[name] = np.full(rows["step"].shape, blank, value.dtype)
-        columns[name][:, -1] = value
-    return columns

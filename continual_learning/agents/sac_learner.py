@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -21,24 +21,10 @@ from continual_learning.agents.network import (
     reported,
 )
 from continual_learning.agents.replay import Experience, Replay, ReplayState
-from continual_learning.agents.sac_actions import Actions, actions_of
+from continual_learning.agents.sac_actions import Actions, Problem, actions_of
 from continual_learning.agents.sac_config import NUMBERS, SACConfig
 from continual_learning.agents.sac_update import CRITICS, METRICS, Learner, apart, renewed, update
 from continual_learning.agents.tasks import ACTIONS, BATCHES, NETWORK, PROBE
-
-
-class Problem(Protocol):
-    """What is to be known of an environment; `actions` where there are discrete ones."""
-
-    @property
-    def observation_size(self) -> int:
-        """Entries of an observation."""
-        ...
-
-    @property
-    def action_size(self) -> int:
-        """Entries of an action."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)

@@ -104,8 +104,8 @@ def test_metrics_are_those_at_the_end_of_episodes(strict):
 
 
 def test_one_program_each(strict):
-    program = strict.program
-    for call in (program._act, program._learn, program._store, program._change, program._describe):
+    calls = strict.program._calls
+    for call in (calls.act, calls.learn, calls.store, calls.change, calls.describe):
         assert call._cache_size() == 1
 
 
@@ -163,7 +163,7 @@ def test_what_actions_know(strict, staleness, monkeypatch):
     step of a row.
     """
     program, learnt, known, meanwhile = strict.program, [], [], []
-    act, learn = program._act, program._learn
+    act, learn = program._calls.act, program._calls.learn
 
     def acting(*args):
         known.append(len(learnt))
@@ -175,8 +175,8 @@ def test_what_actions_know(strict, staleness, monkeypatch):
         return learn(*args)
 
     monkeypatch.setattr(program, "_staleness", staleness)
-    monkeypatch.setattr(program, "_act", acting)
-    monkeypatch.setattr(program, "_learn", learning)
+    monkeypatch.setattr(program._calls, "act", acting)
+    monkeypatch.setattr(program._calls, "learn", learning)
     program.chunk(program.place(through_numpy(strict.states[1])))
     assert learnt == [6, 7, 8, 9, 10, 11]
     assert known == ([0, 0, 1, 3, 3, 4] if staleness else [0, 1, 2, 3, 4, 5])

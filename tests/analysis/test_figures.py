@@ -16,7 +16,7 @@ from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
 from tests.analysis import study_folders
 
-POSSIBLE = [each.id for each in artefacts.of_kind("figure") if not each.missing]
+POSSIBLE = [each.id for each in artefacts.of_kind("figure") if not each.lacks]
 TASK = 102 * 96 * 2048
 
 

@@ -3,6 +3,7 @@
 Compiling the physics is what these tests cost, so everything about a robot shares one program.
 """
 
+import re
 import warnings
 from functools import cache
 
@@ -188,11 +189,25 @@ def test_a_state_that_diverges_ends_its_episode_and_poisons_nothing():
     assert (reached.reward[:, 5] == 0).all()
 
 
+@pytest.mark.parametrize("precision", ["float32", "default"])
+def test_matrix_products_of_the_physics_are_exact_unless_told(precision):
+    """On a CPU they always are, so it is read off the program."""
+    env = Ant("mjx", precision=precision)
+    key, task = jax.random.key(0), usual(env)
+    state = jax.eval_shape(env.reset, key, task)
+    action = jnp.zeros(env.action_size)
+    told = str(jax.make_jaxpr(env.step)(key, state, action, task))
+    wanted = {"float32": "HIGHEST", "default": "DEFAULT"}[precision]
+    assert set(re.findall(r"precision=\(Precision.(\w+)", told)) == {wanted}
+    assert "precision=None" not in told
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
         ({"physics": "spring"}, "physics must be one of generalized, mjx; got 'spring'"),
         ({"friction": "none"}, "friction must be one of applied, as_released"),
+        ({"physics": "mjx", "precision": "tf32"}, "precision must be one of float32, default"),
         ({"physics": "generalized", "solver": BRAX_SOLVER}, "settings of MJX"),
     ],
 )

@@ -57,7 +57,7 @@ class Artefact:
       label: its LaTeX label in the paper; None if it is ours.
       studies: what it is made of; none if specs, or formulas, are enough.
       varied: the field in which its studies differ, if they do.
-      missing: what it needs that this version does not have.
+      lacks: what it needs that this version does not have.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Artefact:
     label: str | None
     studies: tuple[Study, ...] = ()
     varied: str | None = None
-    missing: str | None = None
+    lacks: str | None = None
 
     @property
     def experiments(self) -> list[str]:
@@ -75,8 +75,8 @@ class Artefact:
 
     def check_possible(self) -> None:
         """Raises if this version cannot make it."""
-        if self.missing:
-            raise StudyError(f"{self.id} needs {self.missing}.")
+        if self.lacks:
+            raise StudyError(f"{self.id} needs {self.lacks}.")
 
     def check_folders(self, folders: Sequence[Any]) -> None:
         """Raises if folders are given that are not needed, or none where some are."""
@@ -171,7 +171,7 @@ _ALL = (
         "runtime",
         "Wall time of training on SlipperyHumanoid",
         studies=_HUMANOID,
-        missing="the command `continual bench`, which this version does not have",
+        lacks="the command `continual bench`, which this version does not have",
     ),
     _table("ppo_hyperparameters", "PPO's hyper-parameters"),
     _table("network_architecture", "PPO's networks"),

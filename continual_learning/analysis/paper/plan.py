@@ -113,7 +113,7 @@ def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
     sources: dict[str, tuple[int, dict[str, Any]]] = {}
     for artefact in artefacts:
         line, lines = [artefact.id, _needs(artefact)], []
-        if artefact.missing or not artefact.studies:
+        if artefact.lacks or not artefact.studies:
             line += [""] * len(SCALES)
         else:
             for scale in SCALES:
@@ -147,8 +147,8 @@ def _held(artefact: Artefact, folders: Sequence[Folder]) -> list[str]:
 
 
 def _needs(artefact: Artefact) -> str:
-    if artefact.missing:
-        return f"{artefact.missing}"
+    if artefact.lacks:
+        return artefact.lacks
     if not artefact.studies:
         return "no study"
     if artefact.varied:
