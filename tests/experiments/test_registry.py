@@ -15,7 +15,8 @@ SUPERVISED = [
 ]
 CONTROL = ["slippery_ant", "slippery_humanoid", "delayed_ant"]
 GAMES = ["continual_minatar", "minatar_five", "minatar_cycle"]
-NAMES = SUPERVISED + CONTROL + GAMES
+HOST = ["continual_metaworld", "mt1", "gymnasium"]
+NAMES = SUPERVISED + CONTROL + GAMES + HOST
 
 
 def get(name: str) -> SupervisedSpec:
