@@ -1,4 +1,4 @@
-"""SAC on the host as studies: presets, errors, MetaWorld through a store, every method, Gymnasium."""
+"""SAC on the host as studies: presets, errors, exact resume, every method, Gymnasium."""
 
 import numpy as np
 import pandas as pd
@@ -79,9 +79,9 @@ def test_wrong_values(fields, says):
 
 
 def test_tasks_that_are_not_there():
-    with pytest.raises(StudyError, match="Unknown task of MetaWorld 'raech'. Did you mean 'reach'"):
+    with pytest.raises(StudyError, match=r"Unknown task of MetaWorld 'raech'\. Did you mean"):
         build.data(tiny(sequence=("raech",)))
-    with pytest.raises(StudyError, match="sequence: .*Nothing-v0"):
+    with pytest.raises(StudyError, match=r"sequence: .*Nothing"):
         build.data(tiny("gymnasium", sequence=("Nothing-v0",)))
 
 
@@ -96,10 +96,10 @@ def test_the_task_of_mt1_is_an_option(capsys):
 def studies(tmp_path_factory):
     """Two tasks of MetaWorld: through, and stopped after every chunk's checkpoint."""
     folder = tmp_path_factory.mktemp("studies")
-    experiment = tiny(**{"cpr.every": 2, "eval_every": 8})
+    experiment = tiny(eval_every=8, diagnostics=False, **{"cpr.every": 2})
     whole, parts = folder / "whole", folder / "parts"
-    assert launch.run(experiment, ["cpr"], [0, 3], whole, quiet=True) == 0
-    code = launch.run(experiment, ["cpr"], [0, 3], parts, quiet=True, time_limit=1e-9)
+    assert launch.run(experiment, ["cpr"], [3], whole, quiet=True) == 0
+    code = launch.run(experiment, ["cpr"], [3], parts, quiet=True, time_limit=1e-9)
     assert code == launch.REQUEUE
     assert launch.resume(parts, quiet=True, checkpoint_seconds=0.0) == 0
     return load(whole), load(parts)
@@ -112,13 +112,12 @@ def test_stopped_and_resumed_equals_through(studies):
 
 
 def test_rows(studies):
-    rows = studies[0]
-    one = rows[rows.seed == 3]
+    one = studies[0]
+    assert (one.seed == 3).all() and one.critic_1_units_reset.max() > 0
     assert one.step.tolist() == [8, 16, 24, 32] and one.task.tolist() == [0, 0, 1, 1]
     assert one.episodes_ended.tolist() == [0, 2, 0, 2]
     assert one.episode_length.dropna().tolist() == [5, 5]
     assert one.success.dropna().isin([0, 0.5, 1]).all()
-    assert rows.critic_1_units_reset.max() > 0
     evaluated = one[one.evaluation_steps > 0]
     assert evaluated.step.tolist() == [16, 32] and evaluated.evaluation_steps.tolist() == [10, 20]
     assert np.isfinite(evaluated.eval_seen).all()
