@@ -36,7 +36,17 @@ SMALL_GAMES = (
     "--eval-episodes 1 --no-diagnostics --hidden 4"
 )
 OFF = "--no-diagnostics"
-SMALL_OF = {"supervised": SMALL, "control": SMALL_CONTROL, "games": SMALL_GAMES}
+SMALL_HOST = (
+    "--tasks 2 --vector-steps-per-task 4 --steps-per-row 4 --rows-per-chunk 1 --environments 2 "
+    "--capacity 12 --batch 2 --replay-ratio 1 --learning-starts 2 --no-diagnostics --eval-every 0 "
+    "--workers 1 --hidden 4"
+)
+SMALL_OF = {
+    "supervised": SMALL,
+    "control": SMALL_CONTROL,
+    "games": SMALL_GAMES,
+    "host": SMALL_HOST,
+}
 ELSEWHERE = {
     "cd runs/digits/checkpoints/cpr/000002 && sha256sum --check SHA256SUMS": (
         "tests/analysis/test_data_format.py"

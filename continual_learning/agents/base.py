@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,50 @@ class Trainer:
     chunk: Callable[[Any, Hyper, Any], tuple[Any, dict[str, jax.Array]]]
     chunks: int
     data: Any
+    headline: str
+    ring: str | None = None
+
+
+class Program(Protocol):
+    """The run of all seeds at once, as whoever drives it sees it.
+
+    Attributes:
+      like: a tree like the state, of `jax.ShapeDtypeStruct`s [lanes, …].
+    """
+
+    @property
+    def like(self) -> Any:
+        """A tree like the state."""
+        ...
+
+    def init(self) -> Any:
+        """The state before the first chunk, [lanes, …]; there may be more lanes, to be ignored."""
+        ...
+
+    def place(self, state: Any) -> Any:
+        """A state that was kept, [lanes, …], as `chunk` takes it."""
+        ...
+
+    def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
+        """The next chunk: the state after it, the old one being used up, and rows [lanes, rows]."""
+        ...
+
+    def close(self) -> None:
+        """Frees what it holds."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class HostTrainer:
+    """A training run of all seeds whose environments are stepped on the host.
+
+    Attributes:
+      program: (seeds, their keys [lanes], hyper of arrays [lanes]) -> the program of these lanes.
+      chunks, headline, ring: as in `Trainer`.
+    """
+
+    program: Callable[[Sequence[int], jax.Array, Hyper], Program]
+    chunks: int
     headline: str
     ring: str | None = None
 

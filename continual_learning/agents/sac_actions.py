@@ -11,11 +11,24 @@ import jax
 import jax.numpy as jnp
 
 from continual_learning.agents.sac_losses import expected_soft_value, soft_value
-from continual_learning.envs.base import Environment
 from continual_learning.networks import Categorical, TanhGaussian
 
 Critics = Callable[[jax.Array], jax.Array]
 """What both critics say of what they read: [batch, inputs] -> [2, batch, outputs]."""
+
+
+class Problem(Protocol):
+    """What is to be known of an environment; `actions` where there are discrete ones."""
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of an observation."""
+        ...
+
+    @property
+    def action_size(self) -> int:
+        """Entries of an action."""
+        ...
 
 
 class Actions(Protocol):
@@ -189,7 +202,7 @@ class Continuous:
         return soft_value(q, log_prob, alpha=alpha), -log_prob
 
 
-def actions_of(env: Environment) -> Actions:
+def actions_of(env: Problem) -> Actions:
     """Discrete where the environment says how many `actions` it has."""
     count = getattr(env, "actions", None)
     return Continuous(env.action_size) if count is None else Discrete(count)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import jax
 import jax.numpy as jnp
 
 from continual_learning.envs.episodes import Live, Timestep
 
 Columns = dict[str, jax.Array]
+Array = TypeVar("Array")
 
 
 def tally(reached: Timestep) -> tuple[Columns, Columns]:
@@ -52,9 +55,9 @@ def statistics(live: Live, tallies: tuple[Columns, Columns], reward: jax.Array) 
     return disjoint(found, metrics)
 
 
-def disjoint(*tables: Columns) -> Columns:
+def disjoint(*tables: dict[str, Array]) -> dict[str, Array]:
     """All columns of several tables, whose names must differ."""
-    columns: Columns = {}
+    columns: dict[str, Array] = {}
     for table in tables:
         for name, values in table.items():
             if name in columns:

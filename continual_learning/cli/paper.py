@@ -170,7 +170,7 @@ def _listed(kind: str) -> int:
     for each in artefacts.of_kind(kind):
         label = each.label or "not in the paper"
         needs = " and ".join(each.experiments) or "no study"
-        missing = f" (needs {each.missing})" if each.missing else f" ({needs})"
+        missing = f" (needs {each.lacks})" if each.lacks else f" ({needs})"
         print(f"{each.id:30}{label:36}{each.title}{missing}")
     return 0
 

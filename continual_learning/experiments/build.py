@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from continual_learning.agents.base import Trainer
+from continual_learning.agents.base import HostTrainer, Trainer
 from continual_learning.experiments.spec import (
     ControlSpec,
     ExperimentSpec,
     GamesSpec,
+    HostSpec,
     SupervisedSpec,
 )
 
@@ -18,7 +19,7 @@ def data(experiment: ExperimentSpec) -> Any:
     return _kind(experiment).data(experiment)
 
 
-def trainer(experiment: ExperimentSpec, method: str, shared: Any) -> Trainer:
+def trainer(experiment: ExperimentSpec, method: str, shared: Any) -> Trainer | HostTrainer:
     """The training program of a method."""
     return _kind(experiment).trainer(experiment, method, shared)
 
@@ -42,4 +43,8 @@ def _kind(experiment: ExperimentSpec) -> Any:
         from continual_learning.experiments import games
 
         return games
+    if isinstance(experiment, HostSpec):
+        from continual_learning.experiments import host
+
+        return host
     raise TypeError(f"Nothing runs experiments of the kind {type(experiment).__name__}.")

@@ -20,6 +20,7 @@ def field(
     budget: bool = False,
     positive: bool = False,
     factory: Any = dataclasses.MISSING,
+    alias: str | None = None,
 ) -> Any:
     """A field of a spec.
 
@@ -30,8 +31,9 @@ def field(
       budget: whether a scale may change it.
       positive: whether its numbers must be above 0.
       factory: makes the default, where it is mutable.
+      alias: another name of its option on the command line.
     """
-    metadata = {"help": help, "budget": budget, "positive": positive}
+    metadata = {"help": help, "budget": budget, "positive": positive, "alias": alias}
     return dataclasses.field(default=default, default_factory=factory, metadata=metadata)
 
 
@@ -44,6 +46,7 @@ class Field(typing.NamedTuple):
       help: what it means.
       budget: whether a scale may change it.
       positive: whether its numbers must be above 0.
+      alias: another name of its option.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Field(typing.NamedTuple):
     help: str
     budget: bool
     positive: bool
+    alias: str | None
 
     @property
     def optional(self) -> bool:

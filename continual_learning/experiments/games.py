@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer
+from continual_learning.agents.base import Trainer
 from continual_learning.agents.sac import sac
-from continual_learning.agents.sac_config import SACConfig
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.minatar import MinAtar
 from continual_learning.envs.streams import TaskStream, Values
-from continual_learning.experiments import methods
+from continual_learning.experiments import sac_parts
 from continual_learning.experiments.games_spec import GamesSpec
 from continual_learning.networks import CNN
 
@@ -20,10 +18,7 @@ def data(experiment: GamesSpec) -> None:
     """Nothing is shared."""
 
 
-def chunks(experiment: GamesSpec) -> int:
-    """A chunk is a few rows."""
-    rows = experiment.tasks * experiment.vector_steps_per_task // experiment.steps_per_row
-    return rows // experiment.rows_per_chunk
+chunks = sac_parts.chunks
 
 
 def stream(experiment: GamesSpec) -> TaskStream:
@@ -49,34 +44,11 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
             kernel_init=experiment.init,
         )
 
-    def optimizer(key: int) -> MakeOptimizer:
-        def make(units: Any, hyper: Hyper) -> Any:
-            chosen = experiment.methods[method]
-            return methods.transformation(
-                chosen,
-                units,
-                init=experiment.init,
-                key=key,
-                hyper=hyper,
-                histogram=experiment.histogram,
-            )
-
-        return make
-
     return sac(
         network(env.actions),
         network(env.actions),
         Episodes(env, experiment.environments, experiment.episode_length, restart="fresh"),
         tasks,
-        {"policy": optimizer(0), "critic": optimizer(1)},
-        SACConfig(
-            steps_per_task=experiment.vector_steps_per_task,
-            **{name: getattr(experiment, name) for name in _shared()},
-        ),
+        sac_parts.optimizers(experiment, method),
+        sac_parts.config(experiment),
     )
-
-
-def _shared() -> list[str]:
-    """Fields of SAC that the experiment has by the same name."""
-    own = ("steps_per_task", "log_alpha_bounds")
-    return [f.name for f in dataclasses.fields(SACConfig) if f.name not in own]

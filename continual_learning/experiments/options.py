@@ -161,6 +161,7 @@ def _is_option(each: Field) -> bool:
 
 def _add_field(group: Any, spec: ExperimentSpec, each: Field) -> None:
     flag, shown = "--" + each.name.replace("_", "-"), _default(spec, each.name)
+    aliases = [f"--{each.alias}"] if each.alias else []
     if each.type is bool:
         group.add_argument(
             flag,
@@ -173,6 +174,8 @@ def _add_field(group: Any, spec: ExperimentSpec, each: Field) -> None:
     explained = f"{each.help}: {_expected(each)}{none} ({shown})"
     group.add_argument(
         flag,
+        *aliases,
+        dest=each.name,
         type=argument(each.parse),
         default=argparse.SUPPRESS,
         metavar="VALUE",

@@ -21,6 +21,9 @@ _NAMES = (
     "continual_minatar",
     "minatar_five",
     "minatar_cycle",
+    "continual_metaworld",
+    "mt1",
+    "gymnasium",
 )
 
 

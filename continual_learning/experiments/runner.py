@@ -1,7 +1,8 @@
-"""Runs all seeds of a method as one compiled program, chunk by chunk."""
+"""Runs all seeds of a method as one program, chunk by chunk."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from continual_learning.agents.base import Trainer
+from continual_learning.agents.base import HostTrainer, Program, Trainer
 
 Columns = dict[str, np.ndarray]
 
@@ -78,6 +79,47 @@ class Lanes:
         return jax.vmap(jax.random.key)(jnp.asarray(self.seeds, jnp.uint32))
 
 
+class Compiled:
+    """The program of a `Trainer`: its functions, mapped over lanes and compiled.
+
+    Args:
+      trainer: of one seed.
+      lanes: the seeds.
+    """
+
+    def __init__(self, trainer: Trainer, lanes: Lanes):
+        hyper = {name: jnp.asarray(values) for name, values in lanes.hyper.items()}
+        self._lanes = lanes
+        self._keys, self._hyper = lanes.place((lanes.keys(), hyper))
+        self._data = lanes.replicate(trainer.data)
+        self._init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
+        self._chunk = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
+
+    @property
+    def like(self) -> Any:
+        """A tree like the state, without padding."""
+        return jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((len(self._lanes.seeds), *x.shape[1:]), x.dtype),
+            jax.eval_shape(self._init, self._keys, self._hyper, self._data),
+        )
+
+    def init(self) -> Any:
+        """The first state, padded."""
+        return self._init(self._keys, self._hyper, self._data)
+
+    def place(self, state: Any) -> Any:
+        """A state on the devices, padded."""
+        return self._lanes.place(state)
+
+    def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
+        """The next chunk."""
+        state, rows = self._chunk(state, self._hyper, self._data)
+        return state, self._lanes.real(rows)
+
+    def close(self) -> None:
+        """There is nothing to free."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Progress:
     """What is told after every chunk.
@@ -100,7 +142,7 @@ class Progress:
 
 def run_method(
     method: str,
-    trainer: Trainer,
+    trainer: Trainer | HostTrainer,
     lanes: Lanes,
     keeper: Keeper,
     *,
@@ -125,38 +167,37 @@ def run_method(
     Returns:
       Whether the method is finished.
     """
-    hyper = {name: jnp.asarray(values) for name, values in lanes.hyper.items()}
-    keys, hyper = lanes.place((lanes.keys(), hyper))
-    data = lanes.replicate(trainer.data)
-    init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
-    chunk = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
-
-    like = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct((len(lanes.seeds), *x.shape[1:]), x.dtype),
-        jax.eval_shape(init, keys, hyper, data),
-    )
-    found = keeper.restore(method, like)
-    first = 0 if found is None else found[0] + 1
-    if first >= trainer.chunks:
-        return True
-    state = init(keys, hyper, data) if found is None else lanes.place(found[1])
-    kept = time.monotonic()
-    for number in range(first, trainer.chunks):
-        begin = time.monotonic()
-        state, rows = chunk(state, hyper, data)
-        columns = extend(number, tidy(lanes, lanes.real(rows)))
-        keeper.write_part(method, number, columns)
-        now = time.monotonic()
-        last, stopping = number + 1 == trainer.chunks, stop()
-        if last or stopping or now - kept >= checkpoint_seconds:
-            # With its padding: a slice here would be a copy of all of it on the device.
-            keeper.save(method, number, state, len(lanes.seeds), trainer.ring)
-            kept = time.monotonic()
-        steps = int(columns["step"].max()) // (number + 1) * len(lanes.seeds)
-        report(Progress(method, number + 1, trainer.chunks, now - begin, steps, columns))
-        if stopping and not last:
-            return False
+    with contextlib.closing(_program(trainer, lanes)) as program:
+        found = keeper.restore(method, program.like)
+        first = 0 if found is None else found[0] + 1
+        if first >= trainer.chunks:
+            return True
+        state = program.init() if found is None else program.place(found[1])
+        kept = time.monotonic()
+        for number in range(first, trainer.chunks):
+            begin = time.monotonic()
+            state, rows = program.chunk(state)
+            columns = extend(number, tidy(lanes, rows))
+            keeper.write_part(method, number, columns)
+            now = time.monotonic()
+            last, stopping = number + 1 == trainer.chunks, stop()
+            if last or stopping or now - kept >= checkpoint_seconds:
+                # With its padding: a slice here would be a copy of all of it on the device.
+                keeper.save(method, number, state, len(lanes.seeds), trainer.ring)
+                kept = time.monotonic()
+            steps = int(columns["step"].max()) // (number + 1) * len(lanes.seeds)
+            report(Progress(method, number + 1, trainer.chunks, now - begin, steps, columns))
+            if stopping and not last:
+                return False
     return True
+
+
+def _program(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
+    """What runs all lanes."""
+    if isinstance(trainer, Trainer):
+        return Compiled(trainer, lanes)
+    hyper = {name: jnp.asarray(values) for name, values in lanes.hyper.items()}
+    return trainer.program(lanes.seeds, lanes.keys(), hyper)
 
 
 def tidy(lanes: Lanes, rows: Mapping[str, Any]) -> Columns:

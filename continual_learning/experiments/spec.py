@@ -14,11 +14,13 @@ from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import field, fields_of
 from continual_learning.experiments.games_spec import GamesSpec
+from continual_learning.experiments.host_spec import HostSpec
 
 __all__ = [
     "ControlSpec",
     "ExperimentSpec",
     "GamesSpec",
+    "HostSpec",
     "MethodSpec",
     "SupervisedSpec",
     "dumps",
@@ -102,7 +104,7 @@ class SupervisedSpec(ExperimentSpec):
 
 
 KINDS: dict[str, type[ExperimentSpec]] = {
-    cls.kind: cls for cls in (SupervisedSpec, ControlSpec, GamesSpec)
+    cls.kind: cls for cls in (SupervisedSpec, ControlSpec, GamesSpec, HostSpec)
 }
 
 

@@ -16,7 +16,7 @@ from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
 from tests.analysis import study_folders
 
-POSSIBLE = [each.id for each in artefacts.of_kind("figure") if not each.missing]
+POSSIBLE = [each.id for each in artefacts.of_kind("figure") if not each.lacks]
 TASK = 102 * 96 * 2048
 
 
@@ -53,6 +53,10 @@ def studies(tmp_path_factory):
             )
         ],
     }
+    found["sequence"] = [
+        study_folders.arms(root / task, "mt1", seeds=3, sequence=(task,))
+        for task in ("reach", "push", "plate-slide")
+    ]
     for id in ("rr", "sharpness_ablation", "bigrollout"):
         artefact = artefacts.get(id)
         found[artefact.varied or ""] = [

@@ -1,4 +1,4 @@
-"""The examples of docs/data.md, host.md, minatar.md and sac.md work as printed."""
+"""The examples of docs/data.md, host.md, metaworld.md, minatar.md and sac.md work as printed."""
 
 import re
 from pathlib import Path
@@ -36,6 +36,13 @@ def test_environments_on_the_host():
     assert names["stream"].names == ("Pendulum-v1", "moon")
     assert [each.shape for each in names["returns"]] == [(8,)] * 3
     assert np.concatenate(names["returns"]).max() < 0
+
+
+def test_soft_actor_critic_on_the_host():
+    pytest.importorskip("gymnasium")
+    rows = run("metaworld.md")["rows"]
+    np.testing.assert_array_equal(rows["step"], [[80], [80]])
+    assert np.isfinite(rows["critic_1_loss"]).all()
 
 
 def test_data_sets():

@@ -12,7 +12,6 @@ from continual_learning.analysis.tables.table import Cell, Column, Table
 from continual_learning.analysis.tables.writers import shown
 from continual_learning.experiments import registry
 
-_TO_COME = "not in this version"
 _UNEQUAL = "≠"
 _HEADS = {"search": "Search space"}
 
@@ -33,8 +32,6 @@ def _compared(row: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
     printed = _joined(paper)
     if "text" in row:
         return printed, row["text"], "" if row["text"] == shown(printed) else _UNEQUAL
-    if "ours" not in row or any(name not in registry.names() for name in names):
-        return printed, _TO_COME, ""
     each = paper if len(paper) == len(names) else paper * len(names)
     found = [[value(registry.get(name), path) for path in row["ours"]] for name in names]
     same = all(_same(p, v) for p, values in zip(each, found, strict=True) for v in values)
@@ -47,12 +44,7 @@ def _compared(row: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
 
 def _notes(rows: list[dict[str, Any]]) -> tuple[str, ...]:
     names = list(dict.fromkeys(name for row in rows for name in row["experiments"]))
-    present = [name for name in names if name in registry.names()]
-    notes = []
-    if present:
-        notes.append(f"Ours: the experiments {' / '.join(present)}.")
-    if absent := [name for name in names if name not in present]:
-        notes.append(f"This version does not have the experiment {', '.join(absent)}.")
+    notes = [f"Ours: the experiments {' / '.join(names)}."]
     if any(_compared(row)[2] for row in rows):
         notes.append(f"{_UNEQUAL}: ours is another value than the paper's.")
     return tuple(notes)

@@ -195,12 +195,18 @@ class MetaWorldEnvironment:
         return np.concatenate([observation, self._appended])
 
 
+def task_names() -> list[str]:
+    """All tasks of MetaWorld, without "-v3"."""
+    import metaworld
+
+    return [name.removesuffix("-v3") for name in metaworld.MT1.ENV_NAMES]
+
+
 @functools.cache
 def _benchmark(task: str, seed: int) -> Any:
     """MetaWorld's own benchmark of one task, which draws the goals; a second or so to make."""
     import metaworld
 
-    known = [name.removesuffix("-v3") for name in metaworld.MT1.ENV_NAMES]
-    if task not in known:
-        raise ValueError(f"MetaWorld has no task {task!r}. Valid: {', '.join(known)}.")
+    if task not in task_names():
+        raise ValueError(f"MetaWorld has no task {task!r}. Valid: {', '.join(task_names())}.")
     return metaworld.MT1(f"{task}-v3", seed=seed)

@@ -1,0 +1,187 @@
+"""How fast SAC trains on MetaWorld, against a loop of the structure that was published.
+
+That loop trains one seed: its environments step one after the other in the same process, and every
+update is a call. Ours trains all seeds: workers step, and all updates of a step are one call. Both
+use the same networks, optimizers and replay, and are measured in turns, so that a machine that
+slows down is seen. Diagnostics are off. Needs the extra `metaworld`, and `-P`: without it this file
+would be imported in its place.
+
+    python -P benchmarks/metaworld.py --seeds 1 5 --methods muon cpr --json metaworld.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.agents.replay import Experience
+from continual_learning.agents.sac_actions import actions_of
+from continual_learning.agents.sac_learner import SACLearner
+from continual_learning.experiments import host, registry, sac_parts
+from continual_learning.experiments.host_spec import HostSpec
+from continual_learning.experiments.runner import Lanes
+from continual_learning.networks import MLP
+
+
+def published(experiment: HostSpec, method: str) -> Iterator[None]:
+    """Steps of one seed: act, step one environment after the other, one update per call."""
+    stream = host.stream(experiment)
+    actions = actions_of(stream)
+    networks = [
+        MLP(experiment.hidden, outputs, experiment.activation, experiment.init)
+        for outputs in (actions.outputs, actions.critic_outputs)
+    ]
+    one = sac_parts.config(experiment.override(replay_ratio=1))
+    learning = SACLearner.of(*networks, stream, sac_parts.optimizers(experiment, method), one)
+    key = jax.random.key(0)
+    learner = jax.jit(lambda: learning.init(key, {}))()
+    stored = learning.replay.start(actions.like)
+    act = jax.jit(learning.act)
+    add = jax.jit(learning.replay.add, donate_argnums=0)
+
+    @jax.jit
+    def update(learner: Any, stored: Any, number: jax.Array) -> Any:
+        return learning.learn(learner, learning.draw(stored, key, number), {})[0]
+
+    environments = [stream.make(0, 0) for _ in range(experiment.environments)]
+    seen = np.stack([each.reset(i) for i, each in enumerate(environments)]).astype(np.float32)
+    for number in itertools.count():
+        action = np.asarray(act(learner.params["policy"], key, np.int32(number), seen))
+        reached = [each.step(a) for each, a in zip(environments, action, strict=True)]
+        after = np.stack([each.observation for each in reached]).astype(np.float32)
+        rewards = np.array([each.reward for each in reached], np.float32)
+        ends = np.array([each.terminated for each in reached])
+        stored = add(stored, Experience(*map(jnp.asarray, (seen, action, rewards, ends, after))))
+        for i in range(experiment.replay_ratio):
+            learner = update(learner, stored, np.int32(number * experiment.replay_ratio + i))
+        seen = after
+        for i, each in enumerate(environments):
+            if reached[i].truncated:
+                seen[i] = each.reset(number)
+        yield
+
+
+def ours(experiment: HostSpec, method: str, seeds: int) -> Iterator[Any]:
+    """Chunks of our program; what it is, at first."""
+    lanes = Lanes(range(seeds))
+    program: Any = host.trainer(experiment, method, None).program(lanes.seeds, lanes.keys(), {})
+    try:
+        state = program.init()
+        while True:
+            state, _ = program.chunk(state)
+            jax.block_until_ready(state.learner)
+            yield program, state
+    finally:
+        program.close()
+
+
+def rate(steps: Callable[[], Any], each: int, seconds: float) -> float:
+    """What is done per second, `each` with every call."""
+    begin, count = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds or count == 0:
+        steps()
+        count += each
+    return count / (time.perf_counter() - begin)
+
+
+def hours(experiment: HostSpec, seeds: int, training: float, evaluation: float) -> dict[str, float]:
+    """Of a method of the whole experiment, at these environment steps per second."""
+    full: Any = registry.get(experiment.name)
+    met = [1 + step // full.vector_steps_per_task for step in evaluations(full)]
+    played = sum(min(n, full.tasks) for n in met) * full.eval_episodes * 500
+    return {
+        "training_hours": full.steps * seeds / training / 3600,
+        "evaluation_hours": played * seeds / evaluation / 3600,
+        "evaluation_steps_per_training_step": played / full.steps,
+    }
+
+
+def evaluations(full: HostSpec) -> range:
+    """The last step before each."""
+    last = full.tasks * full.vector_steps_per_task
+    return range(full.eval_every - 1, last, full.eval_every) if full.eval_every else range(0)
+
+
+def measured(experiment: HostSpec, method: str, seeds: int, seconds: float) -> dict[str, Any]:
+    """Rates of both, in turns."""
+    chunk = experiment.steps_per_row * experiment.environments * seeds
+    theirs, found = published(experiment, method), {}
+    for staleness in (1, 0):
+        program = ours(experiment.override(staleness=staleness), method, seeds)
+        next(theirs), next(program)  # compiles
+        before = rate(lambda: next(theirs), experiment.environments, seconds)
+        steps = rate(lambda p=program: next(p), chunk, seconds)
+        per_step = experiment.replay_ratio / experiment.environments
+        found[f"staleness_{staleness}"] = {
+            "published_steps_per_second": before,
+            "published_updates_per_second": before * per_step,
+            "steps_per_second": steps,
+            "updates_per_second": steps * per_step,
+            "ratio": steps / before,
+        }
+        if staleness:
+            running, state = next(program)
+            params, evaluation = state.learner.params["policy"], running._evaluation
+            evaluation.evaluate(running._calls.likeliest, params, 0, 0)
+            begin = time.perf_counter()
+            columns = evaluation.evaluate(running._calls.likeliest, params, 0, 1)
+            played = columns["evaluation_steps"].sum() / (time.perf_counter() - begin)
+            found["evaluation_steps_per_second"] = float(played)
+            found |= hours(experiment, seeds, steps, played)
+        program.close()
+    return found
+
+
+def main() -> None:
+    """Prints a line per measurement and, with --json, adds it to a file."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--experiment", default="continual_metaworld")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[5])
+    parser.add_argument("--methods", nargs="+", default=["muon"])
+    parser.add_argument("--steps", type=int, default=50, help="of all environments, per chunk")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement")
+    parser.add_argument("--workers", type=int, help="processes; one per core if left out")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    rows = json.loads(args.json.read_text()) if args.json and args.json.exists() else []
+    experiment: Any = registry.get(args.experiment).override(
+        vector_steps_per_task=args.steps * 100_000,
+        steps_per_row=args.steps,
+        rows_per_chunk=1,
+        learning_starts=0,
+        eval_every=0,
+        diagnostics=False,
+        workers=args.workers,
+    )
+    for method, seeds in itertools.product(args.methods, args.seeds):
+        row = {
+            "experiment": args.experiment,
+            "method": method,
+            "seeds": seeds,
+            "environments": experiment.environments,
+            "replay_ratio": experiment.replay_ratio,
+            "device": jax.devices()[0].device_kind,
+            "cores": len(os.sched_getaffinity(0)),
+            "jax": jax.__version__,
+            "python": platform.python_version(),
+            **measured(experiment, method, seeds, args.seconds),
+        }
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        if args.json:
+            args.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What is reported of episodes on the host: the columns of `statistics`, in NumPy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from continual_learning.envs.host.protocol import HostTimestep
+
+HostColumns = dict[str, np.ndarray]
+
+
+class Tally:
+    """Sums over some steps of all environments.
+
+    Args:
+      lanes: how many seeds.
+      metrics: names of what the environments report.
+    """
+
+    def __init__(self, lanes: int, metrics: Sequence[str]):
+        self._ended = np.zeros(lanes, np.int32)
+        self._metrics = tuple(metrics)
+        self._of_ended = {
+            name: np.zeros(lanes) for name in ("episode_return", "episode_length", *metrics)
+        }
+        self._reward, self._steps = np.zeros(lanes), 0
+        self._running = np.zeros(lanes)
+
+    def add(self, reached: HostTimestep) -> None:
+        """Takes in a step."""
+        self._reward += reached.reward.mean(axis=1)
+        self._steps += 1
+        ended = reached.ended
+        self._running = np.where(ended, 0, reached.episode_return).mean(axis=1)
+        if not ended.any():
+            return
+        self._ended += ended.sum(axis=1, dtype=np.int32)
+        found = {
+            "episode_return": reached.episode_return,
+            "episode_length": reached.episode_length,
+            **reached.metrics,
+        }
+        for name, total in self._of_ended.items():
+            total += np.where(ended, found[name], 0).sum(axis=1)
+
+    def columns(self, latest: np.ndarray) -> HostColumns:
+        """Statistics of the steps, each [lanes].
+
+        Args:
+          latest: [lanes, environments], return of the episode that each ended last; NaN if none.
+
+        Returns:
+          Those of `statistics`, but for the metrics of the environment: they are what the last
+          step of an episode said, mean over the episodes that ended; NaN if there are none.
+        """
+        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, as it should be
+            means = {name: total / self._ended for name, total in self._of_ended.items()}
+        floats = {
+            **means,
+            "latest_return": nanmean(latest),
+            "running_return": self._running,
+            "reward": self._reward / self._steps,
+        }
+        return {
+            "episodes_ended": self._ended,
+            **{name: np.asarray(x, np.float32) for name, x in floats.items()},
+        }
+
+
+def nanmean(values: np.ndarray) -> np.ndarray:
+    """[lanes, n] -> [lanes], of what is not NaN; NaN where all is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
+        return np.nanmean(values, axis=1)
+
+
+def in_last_row(values: HostColumns, rows: HostColumns) -> HostColumns:
+    """[lanes] values as columns [lanes, rows]; before the last row NaN, or 0 in whole numbers."""
+    columns = {}
+    for name, value in values.items():
+        blank = np.nan if value.dtype.kind == "f" else 0
+        columns[name] = np.full(rows["step"].shape, blank, value.dtype)
+        columns[name][:, -1] = value
+    return columns

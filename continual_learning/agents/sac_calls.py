@@ -1,0 +1,96 @@
+"""What the host asks of the device: the functions of a `SACLearner` for all lanes, compiled."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from continual_learning.agents.base import Hyper, strongly_typed
+from continual_learning.agents.replay import Experience, ReplayState
+from continual_learning.agents.sac_learner import SACLearner
+from continual_learning.agents.sac_update import Learner
+from continual_learning.envs.host.protocol import HostTimestep
+
+
+class Step(NamedTuple):
+    """A step of all environments, to be learnt from.
+
+    Attributes:
+      number: of the step.
+      observation: [lanes, environments, observation_size], acted on.
+      action: [lanes, environments, …].
+      outcome: by `outcome`.
+    """
+
+    number: Any
+    observation: jax.Array
+    action: jax.Array
+    outcome: Any
+
+
+def outcome(reached: HostTimestep) -> np.ndarray:
+    """What a step reached, its reward and its end as one array, for one copy to the device."""
+    ends = reached.terminated.astype(np.float32)
+    parts = (reached.observation, reached.reward[..., None], ends[..., None])
+    return np.concatenate(parts, axis=-1)
+
+
+class SACCalls:
+    """Each is one call for all lanes; arguments and results are [lanes, …], step numbers [].
+
+    Attributes:
+      begin: (keys, hyper) -> learner, replay.
+      change: (learner, hyper) -> learner, as a new task begins.
+      act: (parameters of the policy, keys, number of the step, observation) -> actions.
+      likeliest: (parameters of the policy, observation) -> actions.
+      store: (replay, step) -> replay.
+      learn: (learner, replay, said, keys, hyper, step) -> learner, replay, said: stores the step
+        and makes its updates; what they say of `METRICS` is added to `said` [lanes, metrics].
+      describe, ranks: (learner, replay, keys, steps done) -> columns.
+
+    Args:
+      learning: of one seed.
+    """
+
+    def __init__(self, learning: SACLearner):
+        def begin(key: jax.Array, hyper: Hyper) -> tuple[Learner, ReplayState]:
+            learner = learning.init(key, hyper)
+            return strongly_typed((learner, learning.replay.start(learning.actions.like)))
+
+        def change(learner: Learner, hyper: Hyper) -> Learner:
+            return strongly_typed(learning.change(learner, jnp.array(True), hyper))
+
+        def store(stored: ReplayState, step: Step) -> ReplayState:
+            return learning.replay.add(stored, _experience(step))
+
+        def learn(
+            learner: Learner,
+            stored: ReplayState,
+            said: jax.Array,
+            key: jax.Array,
+            hyper: Hyper,
+            step: Step,
+        ) -> tuple[Learner, ReplayState, jax.Array]:
+            stored = store(stored, step)
+            drawn = learning.draw(stored, key, step.number)
+            learner, found = learning.learn(learner, drawn, hyper)
+            return strongly_typed(learner), stored, said + found
+
+        each: Any = Step._make((None, 0, 0, 0))
+        self.begin = jax.jit(jax.vmap(begin))
+        self.change = jax.jit(jax.vmap(change), donate_argnums=0)
+        self.act = jax.jit(jax.vmap(learning.act, (0, 0, None, 0)))
+        self.likeliest = jax.jit(jax.vmap(learning.likeliest))
+        self.store = jax.jit(jax.vmap(store, (0, each)), donate_argnums=0)
+        self.learn = jax.jit(jax.vmap(learn, (0, 0, 0, 0, 0, each)), donate_argnums=(0, 1, 2))
+        self.describe = jax.jit(jax.vmap(learning.describe, (0, 0, 0, None)))
+        self.ranks = jax.jit(jax.vmap(learning.ranks, (0, 0, 0, None)))
+
+
+def _experience(step: Step) -> Experience:
+    """Transitions of one seed."""
+    reward, terminated = step.outcome[:, -2], step.outcome[:, -1] > 0
+    return Experience(step.observation, step.action, reward, terminated, step.outcome[:, :-2])

@@ -1,0 +1,261 @@
+"""SAC on the host: equal to the pure one in strict order, staleness, evaluation, exact resume.
+
+One program for most of it, that of `test_sac.py` in an environment of the host with continuous
+actions: a chunk is 6 steps of 2 environments, a task 2 chunks.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from continual_learning.agents.host_statistics import Tally
+from continual_learning.agents.sac import sac
+from continual_learning.agents.sac_config import SACConfig
+from continual_learning.agents.sac_host import sac_host
+from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.host import HostTimestep
+from continual_learning.envs.streams import TaskStream, Values
+from continual_learning.experiments.runner import Lanes
+from continual_learning.networks import MLP, TanhGaussian
+from continual_learning.optim import NoReset, attach_reset_method
+from tests.agents import host_probes, probes
+from tests.agents.running import Run, equal, through_numpy
+from tests.agents.test_sac import CONFIG, optimizer
+from tests.envs.host.toys import gone
+
+POLICY, CRITIC = MLP((8,), 2, "relu", "he_uniform"), MLP((8,), 1, "relu", "he_uniform")
+OPTIMIZERS = {name: optimizer(name) for name in ("policy", "critic")}
+ENVS, LANES = 2, 2
+
+
+def trainer(staleness=0, **options):
+    return sac_host(
+        POLICY,
+        CRITIC,
+        host_probes.CountingStream(),
+        OPTIMIZERS,
+        SACConfig(**CONFIG | options),
+        environments=ENVS,
+        workers=1,
+        staleness=staleness,
+    )
+
+
+def program_of(trainer, lanes):
+    return trainer.program(range(lanes), Lanes(range(lanes)).keys(), {})
+
+
+class HostRun:
+    """All chunks of a host trainer: `states` before each and after the last, `rows` of each."""
+
+    def __init__(self, trainer, lanes):
+        self.trainer, self.program = trainer, program_of(trainer, lanes)
+        state = self.program.init()
+        self.states, self.rows = [through_numpy(state)], []
+        for _ in range(trainer.chunks):
+            state, rows = self.program.chunk(state)
+            self.states.append(through_numpy(state))
+            self.rows.append(rows)
+
+    def column(self, name, lane=0):
+        return np.concatenate([rows[name][lane] for rows in self.rows])
+
+
+@pytest.fixture(scope="module")
+def strict():
+    run = HostRun(trainer(eval_every=6, eval_episodes=3), LANES)
+    yield run
+    pids = run.program._pool.pids + run.program._evaluation._pool.pids
+    run.program.close()
+    assert len(pids) == 2 and gone(pids)
+
+
+@pytest.fixture(scope="module")
+def pure():
+    env = probes.Counting()
+    stream = TaskStream(env, {"bonus": Values(0, 100), "length": Values(7, 1000)})
+    config = SACConfig(**CONFIG | {"eval_every": 0})
+    return Run(sac(POLICY, CRITIC, Episodes(env, ENVS, 7), stream, OPTIMIZERS, config), LANES)
+
+
+def test_strict_order_is_the_pure_program(strict, pure):
+    """Every column that both have, and what the replay holds, over a task change."""
+    shared = set(pure.rows[0]) - {"bonus", "length", "big"}
+    assert set(strict.rows[0]) > shared
+    for lane in range(LANES):
+        for name in sorted(shared):
+            ours, theirs = strict.column(name, lane), pure.column(name, lane)
+            assert ours.dtype == theirs.dtype, name
+            np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-5, err_msg=name)
+    one, other = strict.states[-1], pure.states[-1]
+    equal((one.replay.added, one.replay.cleared), (other.replay.added, other.replay.cleared))
+    for name in ("observation", "reward", "terminated", "reached"):
+        equal(getattr(one.replay.rows, name), getattr(other.replay.rows, name))
+
+
+def test_metrics_are_those_at_the_end_of_episodes(strict):
+    """Step k pays k (+ 100): more than 6 at the end of both tasks, after 7 steps."""
+    ends = [np.nan, np.nan, 1, np.nan] * 2
+    np.testing.assert_array_equal(strict.column("success"), ends)
+    np.testing.assert_array_equal(strict.column("count"), np.multiply(ends, 7))
+    assert strict.trainer.headline == "success"
+
+
+def test_one_program_each(strict):
+    calls = strict.program._calls
+    for call in (calls.act, calls.learn, calls.store, calls.change, calls.describe):
+        assert call._cache_size() == 1
+
+
+def test_evaluation(strict):
+    """3 episodes of 7 steps on each task met, in the last row of each chunk."""
+    none = np.nan
+    for lane in range(LANES):
+        of = {name: strict.column(f"eval_{name}", lane) for name in ("seen", "ends", "is_cut")}
+        np.testing.assert_array_equal(of["ends"], [none, 28] * 4)
+        np.testing.assert_array_equal(of["is_cut"], [none] * 5 + [728, none, 728])
+        np.testing.assert_array_equal(of["seen"], [none, 28] * 2 + [none, 378] * 2)
+    np.testing.assert_array_equal(strict.column("eval_seen_count"), [none, 7] * 4)
+    assert strict.column("eval_is_cut_success")[-1] == 1
+    steps = strict.column("evaluation_steps")
+    assert steps.tolist() == [0, 21] * 2 + [0, 42] * 2 and steps.dtype == np.int32
+
+
+def test_no_evaluation_repeats_episodes(strict):
+    """Nor are they those of training: the tasks 0 and 1 of which stand for both."""
+    entered, evaluation = [], strict.program._evaluation
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluation._pool, "enter", entered.append)
+        patch.setattr(
+            evaluation, "_play", lambda act, params, task: evaluation._pool.enter(task) or 1 / 0
+        )
+        for number in range(3):
+            with pytest.raises(ZeroDivisionError):
+                evaluation.evaluate(None, None, 1, number)
+    assert entered == [2, 4, 6]
+
+
+def test_resuming_is_exact(strict):
+    """In the middle of a task and of episodes."""
+    state = strict.program.place(through_numpy(strict.states[1]))
+    for number in (1, 2, 3):
+        state, rows = strict.program.chunk(state)
+        equal(rows, strict.rows[number])
+    equal(state, strict.states[4])
+
+
+def test_the_state_is_like_what_was_promised(strict):
+    for state in (strict.program.init(), strict.states[2]):
+        jax.tree.map(
+            lambda x, like: x.shape == like.shape or pytest.fail(f"{x.shape} {like.shape}"),
+            state,
+            strict.program.like,
+        )
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_what_actions_know(strict, staleness, monkeypatch):
+    """How many of the steps before have been learnt from when actions are chosen, in rows of 3.
+
+    With staleness the workers are stepping while there is something to learn from, but for the last
+    step of a row.
+    """
+    program, learnt, known, meanwhile = strict.program, [], [], []
+    act, learn = program._calls.act, program._calls.learn
+
+    def acting(*args):
+        known.append(len(learnt))
+        return act(*args)
+
+    def learning(*args):
+        learnt.append(int(args[-1].number))
+        meanwhile.append(program._pool._stepping)
+        return learn(*args)
+
+    monkeypatch.setattr(program, "_staleness", staleness)
+    monkeypatch.setattr(program._calls, "act", acting)
+    monkeypatch.setattr(program._calls, "learn", learning)
+    program.chunk(program.place(through_numpy(strict.states[1])))
+    assert learnt == [6, 7, 8, 9, 10, 11]
+    assert known == ([0, 0, 1, 3, 3, 4] if staleness else [0, 1, 2, 3, 4, 5])
+    assert meanwhile == ([True, True, False] * 2 if staleness else [False] * 6)
+
+
+def timestep(ended, metric):
+    ended = np.array(ended)
+    blank = np.zeros(ended.shape, np.float32)
+    return HostTimestep(
+        blank[..., None], blank + 2, ended, ~ended & False, blank + 5, blank + 3, {"m": metric}
+    )
+
+
+def test_a_tally_counts_what_ended():
+    tally = Tally(2, ["m"])
+    tally.add(timestep([[True, False], [False, False]], np.array([[4.0, 9], [9, 9]])))
+    tally.add(timestep([[True, True], [False, False]], np.array([[1.0, 1], [9, 9]])))
+    columns = tally.columns(np.array([[1, np.nan], [np.nan, np.nan]]))
+    assert columns["episodes_ended"].tolist() == [3, 0]
+    np.testing.assert_array_equal(columns["m"], [2, np.nan])
+    np.testing.assert_array_equal(columns["episode_return"], [5, np.nan])
+    np.testing.assert_array_equal(columns["latest_return"], [1, np.nan])
+    np.testing.assert_array_equal(columns["running_return"], [0, 5])
+    np.testing.assert_array_equal(columns["reward"], [2, 2])
+
+
+def adam(units, hyper):
+    tx = optax.adam(3e-3)
+    return attach_reset_method(tx=tx, reset_method=NoReset(), units=units, histogram=False)
+
+
+def test_it_learns_and_a_time_limit_is_not_the_end():
+    """The best action is what is seen; 1 for ever at best, cut after 2 steps: worth 5 with γ 0.8.
+
+    Were the cut an end, it would be worth less than 2.
+    """
+    config = SACConfig(
+        tasks=1,
+        steps_per_task=400,
+        steps_per_row=100,
+        rows_per_chunk=4,
+        capacity=2000,
+        batch=64,
+        replay_ratio=2,
+        learning_starts=64,
+        discount=0.8,
+        tau=0.05,
+        initial_alpha=1e-4,
+        alpha_learning_rate=0.0,
+        log_alpha_bounds=(-12.0, 2.0),
+        diagnostics=False,
+    )
+    policy, critic = (MLP((32, 32), outputs, "relu", "he_uniform") for outputs in (2, 1))
+    made = sac_host(
+        policy,
+        critic,
+        host_probes.TargetStream(),
+        {"policy": adam, "critic": adam},
+        config,
+        environments=4,
+        workers=1,
+    )
+    run = HostRun(made, 1)
+    run.program.close()
+    assert made.headline == "latest_return"
+    first, *_, last = run.column("latest_return")
+    assert first < 1.85 and last > 1.9
+    params = jax.tree.map(lambda x: x[0], run.states[-1].learner.params)
+    seen = jnp.array([[-0.5], [0.5]])
+    best = TanhGaussian.from_outputs(policy.apply(params["policy"], seen)).mode()
+    np.testing.assert_allclose(best, seen, atol=0.15)
+    read = jnp.concatenate([seen, best], axis=1)
+    q = jax.vmap(critic.apply, (0, None))(params["critic"], read)
+    np.testing.assert_allclose(q, np.full((2, 2, 1), 5.0), rtol=0.1)
+
+
+def test_what_cannot_be():
+    with pytest.raises(ValueError, match="staleness must be 0 or 1, got 2"):
+        trainer(staleness=2)
+    with pytest.raises(ValueError, match="capacity must be at least the 2 environments"):
+        trainer(capacity=1)
