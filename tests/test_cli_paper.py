@@ -14,6 +14,7 @@ from continual_learning import cli, experiments
 from continual_learning.analysis import load
 from continual_learning.analysis.paper import artefacts
 from continual_learning.experiments import registry
+from continual_learning.experiments.host_spec import MT10
 from continual_learning.experiments.storage import manifest
 from tests.analysis import study_folders
 
@@ -28,8 +29,8 @@ def launched(monkeypatch):
 
     def run(experiment, methods, seeds, out, **more):
         calls.append(("run", experiment, methods, seeds, out, more))
-        assert experiment.kind == "control"
-        study_folders.robots(out, experiment, methods=methods, seeds=len(seeds), per_task=2)
+        make = {"control": study_folders.robots, "host": study_folders.arms}[experiment.kind]
+        make(out, experiment, methods=methods, seeds=len(seeds), per_task=2)
         return 0
 
     def resume(path, **more):
@@ -115,7 +116,7 @@ def test_a_figure(here, capsys):
         ("table hyper_sweep --format docx", "invalid choice: 'docx'"),
         ("figure flagshp", "Did you mean 'flagship'"),
         ("figure util_comp --out x.gif", "ends with .svg, .pdf, .png, .html; got x.gif"),
-        ("figure metaworld_grid_2x5 x", "needs a drawing of ten studies side by side, which this"),
+        ("table runtime x", "needs the command `continual bench`, which this version does not"),
         ("reproduce", "Name one table or figure"),
         ("reproduce ant_iqr hum_iqr", "Name one table or figure"),
         ("reproduce ant_iq", "Unknown table or figure 'ant_iq'. Did you mean 'ant_iqr'"),
@@ -142,7 +143,7 @@ def test_a_folder_of_another_experiment_is_refused(here, capsys):
 def test_lists(capsys, kind):
     assert cli.main([kind, "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == {"table": 13, "figure": 18}[kind]
+    assert len(lines) == {"table": 16, "figure": 18}[kind]
     assert all(f"{kind[:3]}:" in line or "not in the paper" in line for line in lines)
 
 
@@ -182,6 +183,16 @@ def test_the_studies_of_an_ablation(here, launched):
         0.05,
         0.2,
     ]
+
+
+def test_the_studies_of_single_tasks(here, launched):
+    """The table and the figure share them."""
+    words = ["--scale", "smoke", "--out", "x", "--quiet"]
+    assert cli.main(["reproduce", "mt1_success", *words]) == 0
+    assert [call[1].sequence for call in launched] == [(task,) for task in MT10]
+    assert launched[1][4] == Path("x/mt1_sequence_push")
+    assert cli.main(["reproduce", "metaworld_grid_2x5", *words]) == 0
+    assert len(launched) == 10 and (here / "x/metaworld_grid_2x5.svg").exists()
 
 
 def test_no_study_is_needed(here, launched):
@@ -258,7 +269,7 @@ def test_the_commands_of_the_page(here, launched, capsys):
     for command in commands:
         assert cli.main(shlex.split(command)[1:]) == 0, command
     assert "holds it: runs/ant (short, finished)" in capsys.readouterr().out
-    for name in ("ant_iqr.csv", "flagship.pdf", "ant_humanoid_main.svg", "rr.svg"):
+    for name in ("ant_iqr.csv", "flagship.pdf", "ant_humanoid_main.svg", "rr.svg", "mt1.svg"):
         assert (here / name).stat().st_size > 500
     assert (here / "reproduced/short/ant_iqr.md").exists()
     assert (here / "paper/ant_humanoid_main.png").exists()

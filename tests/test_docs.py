@@ -1,17 +1,29 @@
-"""Every command of the pages in docs/ is run, at a size of seconds."""
+"""Every block of Python and bash of README.md and docs/ is run, at a size of seconds."""
 
 import re
 import shlex
+import sys
+import types
+from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
 import pytest
 
 from continual_learning import cli
 from continual_learning.analysis import load
 from continual_learning.experiments import extras, launch, registry
+from continual_learning.networks import MLP
+from continual_learning.optim import trace_units
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path
+    for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+}
 # What makes a study small; where a line of a page says it too, the later one counts.
 SMALL = "--tasks 2 --examples-per-task 32 --rows-per-task 1 --no-diagnostics --hidden 8"
 SMALL_CONTROL = (
@@ -23,6 +35,7 @@ SMALL_GAMES = (
     "--capacity 12 --batch 2 --replay-ratio 1 --learning-starts 2 --channels 2 --eval-every 4 "
     "--eval-episodes 1 --no-diagnostics --hidden 4"
 )
+OFF = "--no-diagnostics"
 SMALL_HOST = (
     "--tasks 2 --vector-steps-per-task 4 --steps-per-row 4 --rows-per-chunk 1 --environments 2 "
     "--capacity 12 --batch 2 --replay-ratio 1 --learning-starts 2 --no-diagnostics --eval-every 0 "
@@ -44,22 +57,42 @@ ELSEWHERE = {
     "continual report runs/digits --watch": "tests/analysis/test_report_page.py",
 }
 """What other tests run, and which: of the second line, with a study of an ant that they train."""
-PAGES_ELSEWHERE = {"reproduce.md": "tests/test_cli_paper.py"}
-"""Pages whose every line another test runs, with studies that are made up."""
+PAGES_ELSEWHERE = {"docs/reproduce.md": "tests/test_cli_paper.py"}
+"""Pages whose every block another test runs, with studies that are made up."""
+PYTHON_ELSEWHERE = {
+    "docs/data.md": "tests/envs/test_docs.py",
+    "docs/data_format.md": "tests/analysis/test_data_format.py",
+    "docs/host.md": "tests/envs/test_docs.py",
+    "docs/minatar.md": "tests/envs/test_docs.py",
+    "docs/report.md": "tests/analysis/test_report_page.py",
+    "docs/robots.md": "tests/envs/test_streams.py",
+    "docs/run_a_study.md": "tests/test_cli.py",
+    "docs/sac.md": "tests/envs/test_docs.py",
+    "docs/statistics.md": "tests/analysis/test_statistics_page.py",
+    "docs/your_own_method.md": "tests/experiments/test_own_method.py",
+}
+"""Pages whose Python another test runs, which also looks at what it leaves."""
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """(language, code) of all blocks."""
+    return re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def lines_of(code: str) -> list[str]:
+    """Commands of a block of bash."""
+    return [line for line in code.replace("\\\n", " ").splitlines() if line.strip()]
 
 
 def commands(text: str) -> list[str]:
-    """The lines of all blocks of bash."""
-    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    return [line for line in lines if line.strip()]
+    return [line for kind, code in blocks(text) if kind == "bash" for line in lines_of(code)]
 
 
-def smaller(words: list[str]) -> list[str]:
+def smaller(words: list[str], diagnostics: bool) -> list[str]:
     """The words of `continual run`, for seconds: one method, the one that is changed if any is."""
     method = "cpr" if any(word.startswith("cpr.") for word in words) else "adam"
     kind = registry.get(words[1]).kind if words[1] in registry.names() else "supervised"
-    sizes = SMALL_OF[kind].split()
+    sizes = [word for word in SMALL_OF[kind].split() if not diagnostics or word != OFF]
     unless_said = {"--methods": method, "--seeds": "2"}
     more = [each for each in unless_said.items() if each[0] not in words]
     return [*words, *(sizes if "--hidden" not in words else sizes[:-2]), *sum(more, ())]
@@ -69,13 +102,16 @@ def option(words: list[str], flag: str) -> str:
     return words[words.index(flag) + 1]
 
 
-def execute(line: str, later: list[str], capsys) -> None:
-    """Runs one line; `later` are those after it."""
+def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> None:
+    """Runs one line; `later` are those after it, `diagnostics` whether the page reads them."""
     command, _, target = line.partition(" > ")
     program, *words = shlex.split(command, comments=True)
     if program == "pip":
-        [wanted] = re.findall(r"^pip install '\.\[([\w,]+)\]'", line)
-        assert set(wanted.split(",")) <= set(extras.EXTRAS)
+        [wanted] = re.findall(r"^pip install (?:\.|'\.\[([\w,]+)\]')$", command)
+        assert {*wanted.split(",")} - {""} <= set(extras.EXTRAS)
+        return
+    if program == "make":
+        assert f"\n{words[0]}: " in (ROOT / "Makefile").read_text()
         return
     assert program == "continual", f"This test does not know how to run {line!r}."
     if words[-1] == "--help":
@@ -84,7 +120,7 @@ def execute(line: str, later: list[str], capsys) -> None:
         return
     code = 0
     if words[0] == "run":
-        words = smaller(words)
+        words = smaller(words, diagnostics)
         if any(each.startswith(f"continual resume {option(words, '--out')}") for each in later):
             words, code = [*words, "--time-limit", "0.001s"], launch.REQUEUE
     assert cli.main(words) == code, line
@@ -108,22 +144,108 @@ def quick_compilation():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+@pytest.fixture
+def page_module(monkeypatch):
+    """Where the Python of a page runs, with the names that its examples take for granted."""
+    page = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", page)  # where dataclasses look their class up
+    key = jax.random.key(0)
+    x, y = jax.random.normal(key, (4, 3)), jnp.ones((4, 2))
+    model = MLP((8,), 2)
+    params = model.init(key, x)
+    features = {"dense_0": x}
+    given = {"jax": jax, "jnp": jnp, "np": np, "optax": optax, "partial": partial}
+    given |= {"model": model, "params": params, "x": x, "y": y}
+    given |= {"graph": trace_units(model.apply, params, x), "grads": params, "gradients": params}
+    given |= {"features": features, "preactivations": features}
+    given |= {f"{name}_metrics": {"ratio": {"total": x[0, 0]}} for name in ("actor", "critic")}
+    vars(page).update(given)
+    return page
+
+
 @pytest.mark.usefixtures("quick_compilation")
-@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
-def test_the_commands_of_a_page(page, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("name", PAGES)
+def test_the_blocks_of_a_page(name, page_module, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    text = (DOCS / page).read_text()
-    lines = [line for line in commands(text) if line not in ELSEWHERE]
-    lines = [] if page in PAGES_ELSEWHERE else lines
-    for i, line in enumerate(lines):
-        execute(line, lines[i + 1 :], capsys)
+    text = PAGES[name].read_text()
+    if name not in PAGES_ELSEWHERE:
+        left = [line for line in commands(text) if line not in ELSEWHERE]
+        for kind, code in blocks(text):
+            if kind == "python" and name not in PYTHON_ELSEWHERE:
+                exec(compile(code, name, "exec"), vars(page_module))
+            for line in lines_of(code) if kind == "bash" else []:
+                if line not in ELSEWHERE:
+                    left = left[1:]
+                    execute(line, left, capsys, diagnostics="dormant_ratio" in text)
+    # Blocks of `text` are what cannot be run here; tests/test_cli.py reads the only file.
+    assert {kind for kind, _ in blocks(text)} <= {"python", "bash", "text", "mermaid", "toml"}
     # A command in a block of another kind would not be run.
     told = re.findall(r"^continual .*", text, re.MULTILINE)
     known = [line for line in commands(text) if line.startswith("continual")]
     assert known == told
 
 
+def test_what_is_run_elsewhere_is():
+    for page, test in (PAGES_ELSEWHERE | PYTHON_ELSEWHERE).items():
+        assert Path(page).name in (ROOT / test).read_text(), f"{test} does not run {page}"
+        assert blocks(PAGES[page].read_text())
+    lines = [line for path in PAGES.values() for line in commands(path.read_text())]
+    assert set(ELSEWHERE) <= set(lines)
+    assert all((ROOT / test).exists() for test in ELSEWHERE.values())
+
+
+def test_the_loop_that_says_its_schedule(page_module):
+    """That of docs/overhead.md: as many steps as batches, and a reset in the last."""
+    [code] = [
+        code for kind, code in blocks(PAGES["docs/overhead.md"].read_text()) if kind == "python"
+    ]
+
+    def step(carry, batch, reset):
+        return carry + (10 * batch if reset else batch), None
+
+    page_module.step = step
+    exec(code, vars(page_module))
+    total, _ = page_module.stretch(jnp.zeros(()), jnp.arange(5.0))
+    assert total == 0 + 1 + 2 + 3 + 40
+
+
 def test_a_command_that_is_not_known_is_told(capsys):
-    with pytest.raises(AssertionError, match="does not know how to run 'make coffee'"):
-        execute("make coffee", [], capsys)
+    with pytest.raises(AssertionError, match="does not know how to run 'brew coffee'"):
+        execute("brew coffee", [], capsys)
+
+
+# What pages claim ---------------------------------------------------------------------------------
+
+
+def test_tests_that_are_named_exist():
+    text = PAGES["docs/paper_and_code.md"].read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    assert len(named) > 15
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
+
+
+def test_every_benchmark_is_on_the_page():
+    text = PAGES["docs/performance.md"].read_text()
+    programs = [
+        path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()
+    ]
+    assert len(programs) > 10
+    assert all(f"benchmarks/{path.name}" in text for path in programs)
+
+
+def test_every_number_of_the_page_on_performance_stands_elsewhere():
+    own = PAGES["docs/performance.md"].read_text()
+    others = [path for name, path in PAGES.items() if name != "docs/performance.md"]
+    texts = [path.read_text() for path in [*others, *ROOT.glob("results/*/README.md")]]
+    known = set(re.findall(r"\d[\d,.]*\d", "\n".join(texts)))
+    measured = "\n".join(line for line in own.splitlines() if not line.startswith("python bench"))
+    assert set(re.findall(r"\d[\d,.]*\d", measured)) <= known
+
+
+def test_the_table_of_what_can_be_reproduced():
+    from docs import reproduce_table
+
+    text = PAGES["docs/reproduce.md"].read_text()
+    assert reproduce_table.table() in text, "Run `python docs/reproduce_table.py`."

@@ -1,76 +1,67 @@
-"""What is left of earlier tasks: from evaluations on every task met so far."""
+"""What is left of a task when others were learned after it, from evaluations on all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from continual_learning.analysis.adaptation import adaptation
 from continual_learning.analysis.curves import Curves
 
 
 class Forgetting(NamedTuple):
-    """Measures of every seed on every task, [seeds, tasks]; NaN where there is nothing to measure.
+    """Measures of every seed on every task that others came after; NaN where one is missing.
 
     Attributes:
-      learnt: the last evaluation on the task before the next one began.
-      final: the last evaluation on it of all.
-      forgetting: the highest evaluation on it minus the final one (Chaudhry et al., 2018); NaN for
-        the task that is trained on last, which there was no time to forget.
-      retention: final / learnt, the share that is left, for measures that are 0 at worst, such as
-        success; NaN for the task that is trained on last, and where nothing was learnt.
+      tasks: names of the tasks.
+      learned: [seeds, tasks], the value when the task was last trained on, at its end.
+      kept: [seeds, tasks], the value at the end of all.
     """
 
-    learnt: np.ndarray
-    final: np.ndarray
-    forgetting: np.ndarray
-    retention: np.ndarray
+    tasks: tuple[str, ...]
+    learned: np.ndarray
+    kept: np.ndarray
+
+    @property
+    def forgetting(self) -> np.ndarray:
+        """[seeds, tasks], what was lost; negative if later tasks helped."""
+        return self.learned - self.kept
+
+    @property
+    def retention(self) -> np.ndarray:
+        """[seeds], what was kept of all tasks, as a share of what was learned of them.
+
+        A task counts by what was learned of it, so that one that never was says nothing. NaN where
+        nothing was learned.
+        """
+        learned, kept = self.learned.sum(axis=1), self.kept.sum(axis=1)
+        return np.divide(kept, learned, out=np.full_like(kept, np.nan), where=learned > 0)
 
 
-def forgetting(tasks: Sequence[Curves]) -> Forgetting:
-    """Measures of one method.
+def forgetting(evaluations: Mapping[str, Curves], order: Sequence[str]) -> Forgetting:
+    """Compares the end of each task with the end of all.
 
-    A task is learnt from its first evaluation on until the next task begins. If it is trained on
-    again later, that counts as remembering.
+    A task that is trained on several times counts from the last time, and one that is trained on
+    last not at all: nothing came after it.
 
     Args:
-      tasks: curves of the same method and points, each of the evaluations on one task
-        (`eval_NAME`, or `eval_NAME_success`), as they are, without bins.
+      evaluations: {name of a task: the evaluations on it, rows as they are}, for all of `order`.
+      order: the name of each task in turn, as far as they are to be counted. All seeds should have
+        come to the end of the last of them.
     """
-    if not tasks:
-        raise ValueError("forgetting needs the curves of at least one task.")
-    first = tasks[0]
-    for each in tasks:
-        if not np.array_equal(each.steps, first.steps) or each.values.shape != first.values.shape:
-            raise ValueError(
-                f"forgetting needs curves of the same seeds and steps; {each.metric} has others "
-                f"than {first.metric}."
-            )
-    found = [_of_task(each) for each in tasks]
-    return Forgetting(*(np.stack(columns, axis=1) for columns in zip(*found, strict=True)))
+    last = {name: i for i, name in enumerate(order) if name != order[-1]}
+    ends = {name: adaptation(evaluations[name]).end for name in last}  # [seeds, tasks] each
+    seeds = len(next(iter(evaluations.values())).seeds)
+    empty = np.empty((seeds, 0))
+    learned = [ends[name][:, i : i + 1] for name, i in last.items()]
+    kept = [end[:, len(order) - 1 : len(order)] for end in ends.values()]
+    return Forgetting(tuple(last), np.hstack([empty, *learned]), np.hstack([empty, *kept]))
 
 
-def _of_task(curves: Curves) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The four measures, each [seeds]."""
-    none = np.full(len(curves.seeds), np.nan)
-    measured = ~np.isnan(curves.values)
-    if not measured.any():
-        return none, none, none, none
-    own = curves.tasks[measured.any(axis=0).argmax()]
-    learnt = _last(curves.values[:, curves.tasks == own])
-    final = _last(curves.values)
-    if own == curves.tasks[-1]:
-        return learnt, final, none, none
-    best = np.where(measured, curves.values, -np.inf).max(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        retention = np.where(learnt > 0, final / learnt, np.nan)
-    return learnt, final, np.where(np.isfinite(best), best - final, np.nan), retention
-
-
-def _last(values: np.ndarray) -> np.ndarray:
-    """[seeds, points] -> [seeds], the last value that is there, or NaN."""
-    measured = ~np.isnan(values)
-    at = values.shape[1] - 1 - measured[:, ::-1].argmax(axis=1)
-    found = values[np.arange(len(values)), at]
-    return np.where(measured.any(axis=1), found, np.nan)
+def column(task: str, metric: str = "") -> str:
+    """The column of the evaluations on a task: "eval_pick_place_success" of pick-place."""
+    name = re.sub(r"\W", "_", f"eval_{task}")
+    return f"{name}_{metric}" if metric else name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,6 +81,36 @@ def ours(curves: Curves, *, key: int = 0) -> Summary:
     steps = np.sort(curves.steps[values.argmax(axis=1)])
     peak_step = int(steps[(len(steps) - 1) // 2])
     return Summary(average, final, peak, peak_step, len(curves.seeds))
+
+
+def of_seeds(scores: np.ndarray, *, key: int = 0) -> Estimate:
+    """IQM over seeds with its 95 % bootstrap interval; of several tasks, the mean of their IQMs.
+
+    Args:
+      scores: [seeds], or [seeds, tasks].
+      key: of the bootstrap.
+    """
+    return _estimate(lambda x: statistics.iqm(x).mean(), scores, key=key)
+
+
+def difference(scores: np.ndarray, others: np.ndarray, *, key: int = 0) -> Estimate:
+    """By how much `of_seeds` of the first is higher, with its 95 % bootstrap interval.
+
+    Args:
+      scores: [seeds], or [seeds, tasks].
+      others: [other seeds], or [other seeds, tasks].
+      key: of the bootstrap.
+    """
+    return _estimate(
+        lambda x, y: statistics.iqm(x).mean() - statistics.iqm(y).mean(), scores, others, key=key
+    )
+
+
+def _estimate(statistic: Callable[..., Any], *samples: np.ndarray, key: int) -> Estimate:
+    value = np.asarray(statistic(*samples))
+    interval = statistics.bootstrap(statistic, *samples, key=key)
+    low, high = _around(value, *map(np.asarray, interval))
+    return Estimate(float(value), float(low), float(high))
 
 
 def _around(centre: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """Folders of studies with numbers that are known, written as a run writes them.
 
-`write` takes the numbers; `robots` makes up those of a study of a robot, `digits` of a supervised
-one, for whoever needs a study that looks like one.
+`write` takes the numbers; `robots` makes up those of a study of a robot, `arms` of MetaWorld,
+`digits` of a supervised one, for whoever needs a study that looks like one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -128,6 +128,45 @@ def robots(
             "srank": np.where(within == per_task - 1, 100 - 40 * dormant, np.nan),
         }
         return {name: values[:count].astype(np.float32) for name, values in found.items()}
+
+    return write(path, chosen, columns, steps=steps, methods=methods, seeds=range(seeds))
+
+
+def arms(
+    path: Path,
+    experiment: str | spec.ExperimentSpec = "continual_metaworld",
+    *,
+    methods: Sequence[str] = METHODS,
+    seeds: int = 5,
+    per_task: int = 10,
+    **changes: Any,
+) -> Path:
+    """A study of MetaWorld, `per_task` rows a task, an evaluation in each.
+
+    Methods with resets learn every task well, others the later ones less; all forget what they have
+    learned, the more the longer ago.
+    """
+    chosen = _experiment(experiment).override(**changes)
+    points = chosen.tasks * per_task
+    steps = (np.arange(points) + 1) * chosen.steps_per_task // per_task
+    names = [name.replace("-", "_") for name in chosen.sequence[: chosen.tasks]]
+
+    def columns(method: str, seed: int) -> dict[str, np.ndarray]:
+        draw = np.random.default_rng([crc32(f"{chosen.sequence} {method}".encode()), seed])
+        task, within = np.divmod(np.arange(points), per_task)
+        top = 1 - 0.05 * task * (method in ("adam", "muon"))
+        success = np.clip(top * (within + 1) / per_task + draw.normal(0, 0.03, points), 0, 1)
+        found = {"success": success, "success_ever": np.sqrt(success)}
+        learned = success[per_task - 1 :: per_task]
+        for i, name in enumerate(names):
+            age = np.maximum(task - i, 0)
+            solved = np.where(task == i, success, learned[i] * 0.5**age)
+            found[f"eval_{name}_success"] = np.where(task >= i, solved, np.nan)
+        seen = np.nanmean([found[f"eval_{name}_success"] for name in names], axis=0)
+        found["eval_seen_success"] = seen
+        returns = {c.replace("_success", ""): 4000 * v for c, v in found.items() if "eval" in c}
+        found |= {"latest_return": 4000 * success, "episode_return": 4000 * success, **returns}
+        return {name: values.astype(np.float32) for name, values in found.items()}
 
     return write(path, chosen, columns, steps=steps, methods=methods, seeds=range(seeds))
 

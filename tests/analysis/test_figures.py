@@ -53,6 +53,10 @@ def studies(tmp_path_factory):
             )
         ],
     }
+    found["sequence"] = [
+        study_folders.arms(root / task, "mt1", seeds=3, sequence=(task,))
+        for task in ("reach", "push", "plate-slide")
+    ]
     for id in ("rr", "sharpness_ablation", "bigrollout"):
         artefact = artefacts.get(id)
         found[artefact.varied or ""] = [

@@ -8,7 +8,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from continual_learning.analysis import figures, tables
-from continual_learning.analysis.paper import artefacts, numbers, plan, runs
+from continual_learning.analysis.paper import artefacts, numbers, plan, runs, values
 from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
 from tests.analysis import study_folders
@@ -63,7 +63,11 @@ TABLES = [
     "mt1_reset_params",
     "minatar_reset_params",
     "cmw_reset_params",
+    "mt1_success",
+    "cmw_forgetting",
+    "minatar_forgetting",
 ]
+OURS = ["mt1_success", "cmw_forgetting", "minatar_forgetting", "collapse_thresholds"]
 FIGURES = [
     "flagship",
     "ant_humanoid_main",
@@ -85,7 +89,6 @@ FIGURES = [
     "collapse_thresholds",
 ]
 MISSING = {
-    "metaworld_grid_2x5": "a drawing of ten studies side by side, which this version does not have",
     "runtime": "the command `continual bench`, which this version does not have",
 }
 
@@ -102,9 +105,9 @@ def test_every_label_of_the_paper():
     assert ours == {*LABELS, None} - {"fig:big_batch_neurons"}
     assert len(set(LABELS)) == len(LABELS) == 31
     for each in artefacts.ARTEFACTS.values():
-        if each.id not in ("individual_network_grad_norm", "collapse_thresholds"):
+        if each.id not in ("individual_network_grad_norm", *OURS):
             assert each.label == f"{each.kind[:3]}:{each.id}"
-    assert artefacts.get("collapse_thresholds").label is None
+    assert {artefacts.get(id).label for id in OURS} == {None}
 
 
 def test_all_but_what_is_missing_can_be_made():
@@ -181,7 +184,7 @@ def test_results_of_the_paper():
 
 
 def test_settings_of_the_paper_are_complete():
-    rows = {id: len(numbers.settings(id)) for id in TABLES[6:]}
+    rows = {id: len(numbers.settings(id)) for id in TABLES[6:13]}
     assert rows == {
         "ppo_hyperparameters": 16,
         "network_architecture": 14,
@@ -253,11 +256,17 @@ def test_the_plan(tmp_path):
     assert "36.1G, ≥ 6.4 h (1)" in lines[at["ant_iqr"]]
     assert lines[at["ant_iqr"] + 1] == f"  holds it: {ant} (paper, finished)"
     assert lines[at["ant_iqr"] + 2] == f"  holds it: {short} (short, unfinished)"
-    assert lines[at["hum_iqr"] + 1].startswith("continual_metaworld")  # nothing holds it
+    assert lines[at["hum_iqr"] + 1].startswith("continual_metaworld  ")  # nothing holds it
+    assert "continual_metaworld (7 methods)  " in lines[at["continual_metaworld"]]
+    assert (
+        "mt1 (6 methods), sequence = reach, push, pick-place, …, window-close  "
+        in lines[at["mt1_success"]]
+    )
+    assert "slippery_ant (cpr), cpr.max_reset = 0.001, 0.005" in lines[at["rr"]]
     shape = f"  holds it: slippery_ant (cpr.shape=exp): {odd} (a budget of its own, finished, "
     assert f"{shape}physics = mjx)" in lines
     assert "not measured" in lines[at["hum_iqr"]]
-    assert "which this version does not have" in lines[at["metaworld_grid_2x5"]]
+    assert "which this version does not have" in lines[at["runtime"]]
     assert "no study" in lines[at["util_comp"]]
     assert lines[-2].startswith("(1) 1,555,615 steps/s on one H200, 16 seeds at once, with physics")
 
@@ -372,3 +381,43 @@ def test_what_is_unusual_about_a_folder(tmp_path):
         )
     )
     assert folder.unusual() == {"physics": ("mjx", "generalized"), "cpr.max_reset": (0.1, 0.015)}
+
+
+def test_studies_of_single_tasks(tmp_path):
+    """In the order of the paper; a task may be named with its version."""
+    small = {"experiment": "mt1", "seeds": 2, "per_task": 2}
+    push = study_folders.arms(tmp_path / "push", **small, sequence=("push-v3",))
+    others = [
+        study_folders.arms(tmp_path / name, **small, sequence=(name,))
+        for name in ("plate-slide", "reach")
+    ]
+    grid = artefacts.get("metaworld_grid_2x5")
+    found = runs.by_task(grid, [*others, push])
+    assert list(found) == ["reach", "push", "plate-slide"]
+    assert [str(study) for study in grid.studies[:2]] == [
+        "mt1 (sequence=reach)",
+        "mt1 (sequence=push)",
+    ]
+    assert [study.folder for study in grid.studies[1:3]] == [
+        "mt1_sequence_push",
+        "mt1_sequence_pick-place",
+    ]
+    folder = runs.Folder.read(push)
+    assert [runs.holds(folder, study) for study in grid.studies[:3]] == [False, True, False]
+    whole = study_folders.arms(
+        tmp_path / "whole", "mt1", seeds=10, per_task=2, sequence=("push-v3",)
+    )
+    assert plan.held(grid.studies[1], [runs.Folder.read(whole)]) == [f"{whole} (paper, finished)"]
+    two = study_folders.arms(tmp_path / "two", **small, sequence=("reach", "push"), tasks=2)
+    with pytest.raises(
+        StudyError, match="two is a study of 2 tasks, reach, push; metaworld_grid_2x5"
+    ):
+        runs.by_task(grid, [two])
+
+
+def test_names_of_tasks():
+    assert values.tasks_of(registry.get("mt1").override(sequence=("push-v3",))) == ["push"]
+    games = ["space_invaders", "asterix", "seaquest"]
+    assert values.tasks_of(registry.get("minatar_cycle")) == games * 5
+    robots = registry.get("gymnasium").override(sequence=("Hopper-v3",), tasks=2)
+    assert values.tasks_of(robots) == ["Hopper-v3"] * 2

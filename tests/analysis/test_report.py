@@ -262,6 +262,9 @@ def test_metrics_have_names_and_groups():
     one, seen = metrics.metric("eval_asterix"), metrics.metric("eval_seen")
     assert (one.title, seen.title) == ("Evaluation, asterix", "Evaluation")
     assert "on this task" in one.text and "network" not in one.text and "met so far" in seen.text
+    push, all_tasks = map(metrics.metric, ("eval_push_success", "eval_seen_success_ever"))
+    assert push.title == "Success in evaluation, push" and push.share and "solved" in push.text
+    assert all_tasks.title == "Ever a success in evaluation" and all_tasks.share
     assert metrics.grouped(["srank", "eval_asterix", "eval_seen", "alpha"]) == {
         "Performance": ["eval_seen", "eval_asterix"],
         "Ranks of the features": ["srank"],

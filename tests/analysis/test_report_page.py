@@ -278,14 +278,16 @@ def test_a_port_that_is_taken(server, study, capsys):
 
 
 def test_an_interrupt_ends_it_cleanly(study):
-    words = [sys.executable, "-m", "continual_learning.cli", "report", str(study), "--watch"]
+    # Programs that a shell put into the background ignore interrupts, and so do their children.
+    code = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from continual_learning.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    words = [sys.executable, "-c", code, "report", str(study), "--watch"]
     with subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Programs that a shell put into the background ignore it, and so do their children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None

@@ -52,7 +52,8 @@ def test_the_page(capsys):
     # Of each seed of Adam: since the bin with the fall in it or the next one, until the end.
     assert all(re.fullmatch(r"\d 1[46]000000 40108032 True 8\d+\.\d+", line) for line in said[2:])
     assert names["found"].end.shape == (4, 2)
-    np.testing.assert_array_equal(names["left"].forgetting, [[0.75, np.nan]] * 4)
+    np.testing.assert_array_equal(names["left"].forgetting, [[0.75]] * 4)
+    np.testing.assert_array_equal(names["left"].retention, [0.25] * 4)
     assert names["collapsed"](names["curve"].steps, names["curve"].values).all()
     cpr = names["methods"]["cpr"]
     assert not names["collapsed"](cpr.steps, cpr.values, drop=4000.0).any()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from continual_learning.analysis.curves import Curves, CurvesError
-from continual_learning.analysis.summary import Estimate, as_published, ours
+from continual_learning.analysis.summary import Estimate, as_published, difference, of_seeds, ours
 
 
 def made(values, **fields):
@@ -75,6 +75,27 @@ def test_one_and_two_seeds():
     two = made([[0, 4], [4, 8]])
     assert as_published(two).final == (6, 5, 7)
     assert ours(two).final == (6, 4, 8) and ours(two).average == (4, 2, 6)
+
+
+def test_scores_of_seeds():
+    """Of [0, 1, 2, 9] the two in the middle count; of two tasks, the mean of both."""
+    scores = np.array([0.0, 1.0, 2.0, 9.0])
+    one = of_seeds(scores)
+    assert one.value == 1.5 and 0 <= one.low < 1.5 < one.high <= 9
+    both = of_seeds(np.stack([scores, scores + 10], axis=1))
+    assert both.value == 6.5
+    lone = of_seeds(scores[:1])
+    assert lone.value == 0 and np.isnan(lone.low)
+    assert np.isnan(of_seeds(np.array([1.0, np.nan])).value)
+
+
+def test_differences_of_scores():
+    scores = np.array([0.0, 1.0, 2.0, 9.0])
+    assert difference(scores + 3, scores).value == 3
+    assert difference(np.full(3, 2.0), np.full(5, 0.5)) == (1.5, 1.5, 1.5)
+    found = difference(scores, scores[::-1])
+    assert found.value == 0 and found.low < 0 < found.high
+    assert np.isnan(difference(scores, scores[:1]).low)  # of a single seed nothing is known
 
 
 def test_what_is_not_whole_is_refused():

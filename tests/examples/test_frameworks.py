@@ -24,7 +24,7 @@ def test_it_resets_units_of_every_layer(name, capsys):
     table, printed = capsys.readouterr().out.split("hidden units: 80\n")
     assert [line.split(": ")[0] for line in printed.splitlines()] == list(resets)
     if name == "linen_cnn":
-        assert table in (ROOT / "README.md").read_text()
+        assert table in (ROOT / "docs" / "add_cpr.md").read_text()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -10,6 +10,7 @@ from continual_learning.analysis.figures import (
     ablations,
     collapse,
     performance,
+    single_tasks,
     training,
     utilities,
 )
@@ -41,6 +42,7 @@ _MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], Any]] = 
     "humanoid_grad_norm": training.figure,
     "param_norm": training.figure,
     "rr": ablations.curves,
+    "metaworld_grid_2x5": single_tasks.grid,
     "perm_mnist": training.figure,
     "bigrollout": ablations.curves,
     "big_dormant": ablations.curves,

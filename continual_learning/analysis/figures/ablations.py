@@ -15,7 +15,7 @@ from continual_learning.analysis.figures.curves import panel
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.figures.training import BANDS, LINES
 from continual_learning.analysis.paper.artefacts import Artefact
-from continual_learning.analysis.paper.remarks import left_out, of_return, remarks, usable
+from continual_learning.analysis.paper.remarks import left_out, of_metric, once, remarks, usable
 from continual_learning.analysis.paper.runs import Runs, by_value
 from continual_learning.analysis.tables.writers import shown
 
@@ -34,7 +34,7 @@ def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     colour = theme.scale(_shades(list(lines)), "value", title=_title(artefact))
     first = next(iter(found.values()))
     chart = panel(first, lines, colour, y=y, field="value", format=form)
-    returns = [] if metric else of_return(first)
+    returns = [] if metric else of_metric(first.metric)
     return theme.finish(chart, [*_notes(artefact, found, lines), *returns, LINES + BANDS])
 
 
@@ -70,7 +70,7 @@ def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         chart,
         [
             *_notes(artefact, found, lines),
-            *of_return(next(iter(found.values()))),
+            *of_metric(next(iter(found.values())).metric),
             explained + "Lines: 95 % bootstrap interval.",
         ],
     )
@@ -106,11 +106,10 @@ def _shades(names: list[str]) -> dict[str, str]:
 def _notes(artefact: Artefact, found: Mapping[Any, Runs], lines: Mapping[str, Curves]) -> list[str]:
     """What must be said of the runs; once, where it is the same for all values."""
     method, title = artefact.studies[0].methods, _title(artefact)
-    said: dict[str, list[str]] = {}
-    for name, runs in zip(lines, found.values(), strict=True):
-        said.setdefault(" ".join(remarks(runs, method, apart=artefact.varied)), []).append(name)
-    notes = [
-        f"Each value: {note}" if len(said) == 1 else f"{title} {', '.join(names)}: {note}"
-        for note, names in said.items()
-    ]
-    return notes + left_out({f"{title} {name}": each for name, each in lines.items()})
+    said = {
+        f"{title} {name}": " ".join(remarks(runs, method, apart=artefact.varied))
+        for name, runs in zip(lines, found.values(), strict=True)
+    }
+    return once(said, "Each value") + left_out(
+        {f"{title} {name}": each for name, each in lines.items()}
+    )

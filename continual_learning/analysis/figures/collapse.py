@@ -13,7 +13,7 @@ from continual_learning.analysis.curves import Curves
 from continual_learning.analysis.figures import theme
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.paper.artefacts import METHODS, Artefact
-from continual_learning.analysis.paper.remarks import of_return, remarks
+from continual_learning.analysis.paper.remarks import of_metric, remarks
 from continual_learning.analysis.paper.runs import by_experiment
 from continual_learning.diagnostics.collapse import collapsed
 
@@ -30,7 +30,7 @@ def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     absolute = _grid(curves, DROPS, False, "drop in return")
     relative = _grid(curves, SHARES, True, "drop as a share of the peak")
     notes = [
-        f"This study: {' '.join([*remarks(runs, METHODS), *of_return(runs)])}",
+        f"This study: {' '.join([*remarks(runs, METHODS), *of_metric(runs.metric)])}",
         f"Seeds with a collapse: a drop from the peak before that lasts {SUSTAINED / 1e6:.0f}M "
         "steps. The peak counts from 0, or from a negative first value. "
         + impossible(curves, max(DROPS)),

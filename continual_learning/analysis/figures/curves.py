@@ -27,6 +27,7 @@ def panel(
     field: str = "method",
     band: bool = True,
     width: int = theme.WIDTH,
+    height: int = theme.HEIGHT,
     format: str = "",
 ) -> Any:
     """Curves over training.
@@ -40,6 +41,7 @@ def panel(
       field: what the names are.
       band: whether the range is shown.
       width: of the plot and its axis, in points.
+      height: of the plot.
       format: of the numbers on the y axis; empty for the usual one.
     """
     last = max((int(c.steps[-1]) for c in curves.values() if len(c.steps)), default=1)
@@ -75,7 +77,7 @@ def panel(
     inner = width - theme.AXIS
     if title:
         layers.append(_title(title, inner))
-    return alt.layer(*layers).properties(width=inner, height=theme.HEIGHT)
+    return alt.layer(*layers).properties(width=inner, height=height)
 
 
 def _title(text: str, width: int) -> Any:

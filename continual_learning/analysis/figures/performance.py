@@ -12,7 +12,7 @@ from continual_learning.analysis.figures import collapse, theme
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.paper.artefacts import METHODS, Artefact
 from continual_learning.analysis.paper.numbers import results
-from continual_learning.analysis.paper.remarks import left_out, of_return, remarks, usable
+from continual_learning.analysis.paper.remarks import left_out, of_metric, remarks, usable
 from continual_learning.analysis.paper.runs import by_experiment
 
 _BOTH = ("peak", "final")
@@ -27,7 +27,7 @@ def peak_and_final(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     [(name, runs)] = by_experiment(artefact, folders).items()
     curves, paper = runs.curves(runs.metric), results(name)
     order = theme.in_order([*paper["rows"], *curves])
-    said = [*remarks(runs, METHODS, paper), *of_return(runs), *left_out(curves)]
+    said = [*remarks(runs, METHODS, paper), *of_metric(runs.metric), *left_out(curves)]
     notes = [f"This study: {' '.join(said)}", _INTERVALS]
     if artefact.id != "flagship":
         return theme.finish(_peaks(curves, paper["rows"], order, theme.WIDTH), notes)

@@ -11,7 +11,7 @@ from continual_learning.analysis.figures import theme
 from continual_learning.analysis.figures.curves import panel
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.paper.artefacts import METHODS, Artefact
-from continual_learning.analysis.paper.remarks import left_out, of_return, remarks
+from continual_learning.analysis.paper.remarks import left_out, of_metric, remarks
 from continual_learning.analysis.paper.runs import Runs, by_experiment
 
 LINES = "Lines: IQM over seeds."
@@ -96,7 +96,7 @@ def figure(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
             for note in left_out(lines)
             if each.experiment == name
         }
-        returns = [] if all(each.metric for each in panels) else of_return(runs)
+        returns = [] if all(each.metric for each in panels) else of_metric(runs.metric)
         notes.append(f"{NAMES[name]}: {' '.join([*remarks(runs, METHODS), *returns, *lost])}")
     return theme.finish(together(*charts, spacing=12), [*notes, LINES + BANDS * band])
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from continual_learning.experiments import registry
 from continual_learning.experiments.base import ExperimentSpec, trusted
 from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.host_spec import MT10
 
 METHODS = ("cpr", "cbp", "redo", "regrama", "shrink_perturb", "adam")
 """The methods of the paper, in the order of its tables."""
@@ -31,11 +32,11 @@ class Study:
     @property
     def folder(self) -> str:
         """The name of its folder."""
-        more = (f"{name.split('.')[-1]}_{value}" for name, value in self.changes.items())
+        more = (f"{name.split('.')[-1]}_{setting(value)}" for name, value in self.changes.items())
         return "_".join([self.experiment, *more])
 
     def __str__(self) -> str:
-        more = [f"{name}={value}" for name, value in self.changes.items()]
+        more = [f"{name}={setting(value)}" for name, value in self.changes.items()]
         return f"{self.experiment} ({', '.join(more)})" if more else self.experiment
 
     def spec(self, scale: str = "paper") -> ExperimentSpec:
@@ -56,7 +57,7 @@ class Artefact:
       label: its LaTeX label in the paper; None if it is ours.
       studies: what it is made of; none if specs, or formulas, are enough.
       varied: the field in which its studies differ, if they do.
-      lacks: what else it needs that this version does not have.
+      lacks: what it needs that this version does not have.
     """
 
     id: str
@@ -105,6 +106,11 @@ def of_kind(kind: str) -> list[Artefact]:
     return [artefact for artefact in ARTEFACTS.values() if artefact.kind == kind]
 
 
+def setting(value: Any) -> str:
+    """A setting as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 def _fields(spec: ExperimentSpec, changes: Mapping[str, Any]) -> dict[str, Any]:
     """What to override: with another rollout, a task keeps its number of steps."""
     fields, usual = dict(changes), vars(spec)
@@ -116,24 +122,31 @@ def _fields(spec: ExperimentSpec, changes: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _varied(experiment: str, method: str, field: str, values: Iterable[Any]) -> dict[str, Any]:
-    studies = tuple(Study(experiment, (method,), {field: value}) for value in values)
+def _varied(
+    experiment: str, methods: tuple[str, ...], field: str, values: Iterable[Any]
+) -> dict[str, Any]:
+    studies = tuple(Study(experiment, methods, {field: value}) for value in values)
     return {"studies": studies, "varied": field}
 
 
 _ANT = (Study("slippery_ant"),)
 _HUMANOID = (Study("slippery_humanoid"),)
 _BOTH = _ANT + _HUMANOID
+_METAWORLD = (Study("continual_metaworld", (*METHODS[:-1], "muon", "adam")),)
+_MINATAR = (Study("continual_minatar"),)
+_SINGLE_TASKS = _varied("mt1", METHODS, "sequence", ((task,) for task in MT10))
 # The paper prints neither the values of its ablations nor the size of its larger rollouts, so
 # these are ours. With these rollouts a task has exactly as many steps as usual.
-_ROLLOUTS = _varied("slippery_ant", "adam", "rollout", (96, 288, 576))
-_RESETS = _varied("slippery_ant", "cpr", "cpr.max_reset", (0.001, 0.005, 0.015, 0.05, 0.2))
-_SHARPNESS = _varied("slippery_ant", "cpr", "cpr.sharpness", (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0))
-_SHAPES = _varied("slippery_ant", "cpr", "cpr.shape", ("linear", "exp", "softplus", "sigmoid"))
+_ROLLOUTS = _varied("slippery_ant", ("adam",), "rollout", (96, 288, 576))
+_RESETS = _varied("slippery_ant", ("cpr",), "cpr.max_reset", (0.001, 0.005, 0.015, 0.05, 0.2))
+_SHARPNESS = _varied(
+    "slippery_ant", ("cpr",), "cpr.sharpness", (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0)
+)
+_SHAPES = _varied("slippery_ant", ("cpr",), "cpr.shape", ("linear", "exp", "softplus", "sigmoid"))
 
 
-def _table(id: str, title: str, **more: Any) -> Artefact:
-    return Artefact(id, "table", title, f"tab:{id}", **more)
+def _table(id: str, title: str, label: str | None = "", **more: Any) -> Artefact:
+    return Artefact(id, "table", title, f"tab:{id}" if label == "" else label, **more)
 
 
 def _figure(id: str, title: str, label: str | None = "", **more: Any) -> Artefact:
@@ -146,12 +159,12 @@ _ALL = (
     _table(
         "continual_metaworld",
         "Continual MetaWorld: average and final performance",
-        studies=(Study("continual_metaworld", (*METHODS[:-1], "muon", "adam")),),
+        studies=_METAWORLD,
     ),
     _table(
         "continual_minatar",
         "Continual MinAtar: average and final return",
-        studies=(Study("continual_minatar"),),
+        studies=_MINATAR,
     ),
     _table("transform_perf", "CPR with other shapes of φ on SlipperyAnt", **_SHAPES),
     _table(
@@ -167,6 +180,24 @@ _ALL = (
     _table("mt1_reset_params", "Reset methods on MetaWorld MT1: values"),
     _table("minatar_reset_params", "Reset methods on Continual MinAtar: values"),
     _table("cmw_reset_params", "Reset methods on Continual MetaWorld: values"),
+    _table(
+        "mt1_success",
+        "Ten single tasks of MetaWorld MT1: success at the end (ours)",
+        label=None,
+        **_SINGLE_TASKS,
+    ),
+    _table(
+        "cmw_forgetting",
+        "Continual MetaWorld: what was learned, and what is left of it (ours)",
+        label=None,
+        studies=_METAWORLD,
+    ),
+    _table(
+        "minatar_forgetting",
+        "Continual MinAtar: what was learned, and what is left of it (ours)",
+        label=None,
+        studies=_MINATAR,
+    ),
     _figure("flagship", "SlipperyAnt: peak and final return, seeds that collapsed", studies=_ANT),
     _figure("ant_humanoid_main", "Return on SlipperyAnt and SlipperyHumanoid", studies=_BOTH),
     _figure("dormant_linearized", "SlipperyAnt: dormant and linearised units", studies=_ANT),
@@ -180,12 +211,7 @@ _ALL = (
     _figure("humanoid_grad_norm", "SlipperyHumanoid: norms of both gradients", studies=_HUMANOID),
     _figure("param_norm", "Norm of the parameters, mean of both networks", studies=_BOTH),
     _figure("rr", "CPR's largest reset ρ on SlipperyAnt", **_RESETS),
-    _figure(
-        "metaworld_grid_2x5",
-        "Ten single tasks of MetaWorld MT1: return",
-        studies=(Study("mt1"),),
-        lacks="a drawing of ten studies side by side, which this version does not have",
-    ),
+    _figure("metaworld_grid_2x5", "Ten single tasks of MetaWorld MT1: return", **_SINGLE_TASKS),
     _figure("perm_mnist", "Permuted MNIST: test accuracy", studies=(Study("permuted_mnist"),)),
     _figure("bigrollout", "Adam with larger rollouts on SlipperyAnt: return", **_ROLLOUTS),
     _figure("big_dormant", "Adam with larger rollouts: dormant units", **_ROLLOUTS),

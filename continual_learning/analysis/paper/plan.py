@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from continual_learning.analysis.loading import load
-from continual_learning.analysis.paper.artefacts import Artefact, Study
+from continual_learning.analysis.paper.artefacts import Artefact, Study, setting
 from continual_learning.analysis.paper.numbers import rates
 from continual_learning.analysis.paper.runs import Folder, differences, holds
 from continual_learning.experiments.errors import unknown
@@ -82,7 +82,7 @@ def held(study: Study, folders: Sequence[Folder]) -> list[str]:
         if holds(folder, study):
             state = "finished" if finished(folder) else "unfinished"
             own = [
-                f"{name} = {here}"
+                f"{name} = {setting(here)}"
                 for name, (here, _) in folder.unusual().items()
                 if name not in study.changes
             ]
@@ -95,6 +95,7 @@ def _scale(folder: Folder, study: Study) -> str:
     for scale in SCALES:
         spec = study.spec(scale)
         unlike = differences(folder.spec, spec, ()).keys() - folder.unusual().keys()
+        unlike -= study.changes.keys()  # it holds them, by whichever name
         if not unlike and len(folder.seeds) == spec.seeds:
             return scale
     return "a budget of its own"
@@ -151,11 +152,19 @@ def _needs(artefact: Artefact) -> str:
     if not artefact.studies:
         return "no study"
     if artefact.varied:
-        values = [next(iter(study.changes.values())) for study in artefact.studies]
-        name = f"{artefact.studies[0].experiment} ({artefact.studies[0].methods[0]})"
-        return f"{name}, {artefact.varied} = {', '.join(map(str, values))}"
-    return " and ".join(
-        f"{study.experiment} ({len(study.methods)} methods)" for study in artefact.studies
+        values = [setting(next(iter(study.changes.values()))) for study in artefact.studies]
+        values = values if len(values) < 8 else [*values[:3], "…", values[-1]]
+        name = _with_methods(artefact.studies[0])
+        return f"{name}, {artefact.varied} = {', '.join(values)}"
+    return " and ".join(map(_with_methods, artefact.studies))
+
+
+def _with_methods(study: Study) -> str:
+    [first, *others] = study.methods
+    return (
+        f"{study.experiment} ({1 + len(others)} methods)"
+        if others
+        else f"{study.experiment} ({first})"
     )
 
 

@@ -7,16 +7,28 @@ from typing import Any
 
 from continual_learning.analysis import style
 from continual_learning.analysis.curves import Curves
+from continual_learning.analysis.paper.artefacts import Artefact, setting
 from continual_learning.analysis.paper.runs import Runs
+from continual_learning.analysis.paper.values import tasks_of
 
 AS_PUBLISHED = (
     "Paper and as published: IQM over seeds in every bin, with the distances to the 25th and 75th "
     "percentile; average over bins, last bin, highest bin."
 )
-_RETURNS = {
+_EPISODES = {
     "latest_return": "Return: of the last episode of every environment.",
     "episode_return": "Return: of the episodes that ended, so that short ones count more often.",
-    "success": "Success: share of the episodes that ended which were solved at their end.",
+    "success": "Success: share of the training episodes that ended with the task solved.",
+    "eval_seen": (
+        "Evaluated: the return of deterministic episodes on every task met so far, mean over these "
+        "tasks (`eval_seen`). The paper does not say whether its numbers are of training or of "
+        "such an evaluation."
+    ),
+    "eval_seen_success": (
+        "Evaluated: share of deterministic episodes that ended with the task solved, on every task "
+        "met so far, mean over these tasks (`eval_seen_success`). The paper does not say whether "
+        "its numbers are of training or of such an evaluation; the latter is more plausible."
+    ),
 }
 OURS = (
     "IQM of seeds: of each seed's average, last and highest bin, with the 95 % bootstrap interval."
@@ -53,31 +65,40 @@ def remarks(
     """
     found = [_size(runs, paper or {}), *_unfinished(runs), *_absent(runs, shown)]
     unusual = {name: both for folder in runs.folders for name, both in folder.unusual().items()}
-    text = [
-        f"{name} = {_text(a)} (not {_text(b)})" for name, (a, b) in unusual.items() if name != apart
+    own = [
+        f"{name} = {setting(a)} (not {setting(b)})"
+        for name, (a, b) in unusual.items()
+        if name != apart
     ]
-    return [*found, *([f"Settings of its own: {', '.join(text)}."] if text else [])]
+    return [*found, *([f"Settings of its own: {', '.join(own)}."] if own else [])]
 
 
-def _text(value: Any) -> str:
-    """A setting as the command line takes it."""
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def once(notes: Mapping[str, str], all_of_them: str) -> list[str]:
+    """Notes by name as sentences, each with the names that it is the same of."""
+    names: dict[str, list[str]] = {}
+    for name, note in notes.items():
+        names.setdefault(note, []).append(name)
+    if len(names) == 1:
+        return [f"{all_of_them}: {note}" for note in names]
+    return [f"{', '.join(each)}: {note}" for note, each in names.items()]
 
 
-def of_return(runs: Runs, metric: str | None = None) -> list[str]:
-    """Of which episodes the return is, or another metric; nothing where it is of none."""
-    name = metric or runs.metric
-    return [_RETURNS[name]] if name in _RETURNS else []
+def single_tasks(artefact: Artefact, found: Mapping[str, Runs]) -> list[str]:
+    """Of studies of one task each, by task: what must be said of them, and which are not there."""
+    methods, usual = artefact.studies[0].methods, artefact.studies[0].spec()
+    paper = {"seeds": usual.seeds, "steps": usual.steps}
+    said = {
+        task: " ".join(remarks(runs, methods, paper, apart=artefact.varied))
+        for task, runs in found.items()
+    }
+    absent = [task for study in artefact.studies for task in tasks_of(study.spec())]
+    absent = [task for task in absent if task not in found]
+    return once(said, "Each task") + ([f"Not run: {', '.join(absent)}."] if absent else [])
 
 
-def of_evaluation(metric: str) -> str:
-    """What an evaluation measures."""
-    what = "share that is solved at the end" if metric.endswith("success") else "return"
-    return (
-        f"Evaluated: the {what} of deterministic episodes on every task met so far, mean over "
-        f"these tasks (`{metric}`). The paper does not say whether its numbers are of training or "
-        "of such an evaluation."
-    )
+def of_metric(metric: str) -> list[str]:
+    """Of which episodes a metric is; nothing where it is not of episodes."""
+    return [_EPISODES[metric]] if metric in _EPISODES else []
 
 
 def left_out(curves: Mapping[str, Curves]) -> list[str]:

@@ -12,7 +12,7 @@ from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis.curves import RETURNS, Curves, main_metric
 from continual_learning.analysis.loading import load
 from continual_learning.analysis.paper.artefacts import Artefact, Study
-from continual_learning.analysis.paper.values import value
+from continual_learning.analysis.paper.values import tasks_of, value
 from continual_learning.experiments import registry, spec
 from continual_learning.experiments.base import ExperimentSpec, located, trusted
 from continual_learning.experiments.errors import StudyError
@@ -95,12 +95,12 @@ class Runs:
         """Steps of a bin; None: the rows as they are.
 
         Of robots the paper's 2M for runs as long as its, else about a tenth of a task, in whole
-        rollouts; of games a tenth of a task. Of supervised studies a task, if there are many.
+        rollouts; of SAC a tenth of a task. Of supervised studies a task, if there are many.
         """
         spec: Any = self.spec
         if spec.kind == "supervised":
             return spec.steps_per_task if spec.tasks > 50 else None
-        if spec.kind == "games":
+        if spec.kind in ("games", "host"):
             rows = spec.vector_steps_per_task // spec.steps_per_row
             return spec.steps_per_row * spec.environments * max(1, rows // 10)
         if spec.steps >= 100_000_000:
@@ -207,6 +207,22 @@ def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]
             found[key] = dataclasses.replace(runs, frame=rows[settings == key])
     order = [value(study.spec(), field) for study in artefact.studies]
     return {key: found[key] for key in sorted(found, key=functools.partial(_rank, order))}
+
+
+def by_task(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
+    """The studies of each task, where each is of one, in the order of the artefact."""
+    groups: dict[str, list[Folder]] = {}
+    for folder in read(artefact, paths):
+        names = tasks_of(folder.spec)
+        if len(names) != 1:
+            raise StudyError(
+                f"{folder.path} is a study of {len(names)} tasks, {', '.join(names)}; "
+                f"{artefact.id} is made of studies of one task each."
+            )
+        groups.setdefault(names[0], []).append(folder)
+    order = [name for study in artefact.studies for name in tasks_of(study.spec())]
+    ranked = sorted(groups, key=functools.partial(_rank, order))
+    return {name: _runs(groups[name]) for name in ranked}
 
 
 def holds(folder: Folder, study: Study) -> bool:

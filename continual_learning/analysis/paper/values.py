@@ -19,6 +19,8 @@ _COMPUTED: dict[str, Callable[[Any], Any]] = {
     "value_width": lambda spec: _only(spec.value_hidden),
     "hidden_layers": lambda spec: len(spec.hidden),
     "hidden_width": lambda spec: _only(spec.hidden),
+    "aimed_entropy": lambda spec: "−d_action" if (h := spec.target_entropy) is None else h,
+    "sequence": lambda spec: tuple(_task(spec.suite, name) for name in spec.sequence),
 }
 
 
@@ -35,6 +37,12 @@ def value(spec: ExperimentSpec, path: str) -> Any:
     return chosen.options.get(option, default(chosen.reset, option))
 
 
+def tasks_of(spec: ExperimentSpec) -> list[str]:
+    """The name of each task in turn, of an experiment whose tasks have names."""
+    names = value(spec, "games" if spec.kind == "games" else "sequence")
+    return [names[i % len(names)] for i in range(spec.tasks)]
+
+
 def default(reset: str | None, option: str) -> Any:
     """What an option of a reset method is where a spec leaves it out; None if not known."""
     from continual_learning import optim
@@ -48,6 +56,11 @@ def default(reset: str | None, option: str) -> Any:
     }
     fields = dataclasses.fields(classes[reset]) if reset in classes else ()
     return next((f.default for f in fields if f.name == option), None)
+
+
+def _task(suite: str, name: str) -> str:
+    """MetaWorld's tasks may be named with their version."""
+    return name.removesuffix("-v3") if suite == "metaworld" else name
 
 
 def _only(widths: tuple[int, ...]) -> Any:

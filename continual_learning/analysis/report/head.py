@@ -9,9 +9,15 @@ from continual_learning.analysis.report.studies import Section
 KINDS = {
     "control": "reinforcement learning",
     "games": "reinforcement learning",
+    "host": "reinforcement learning",
     "supervised": "supervised learning",
 }
-UNITS = {"control": "environment steps", "games": "environment steps", "supervised": "updates"}
+UNITS = {
+    "control": "environment steps",
+    "games": "environment steps",
+    "host": "environment steps",
+    "supervised": "updates",
+}
 
 
 def unit(section: Section) -> str:

@@ -40,6 +40,23 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Evaluation",
             "Return of deterministic episodes on this task, since it was met.",
         ),
+        "eval_seen_success": (
+            "Success in evaluation",
+            "Share of deterministic episodes that ended with the task solved, on every task met so "
+            "far, mean over these tasks.",
+        ),
+        "eval_seen_success_ever": (
+            "Ever a success in evaluation",
+            "Share of deterministic episodes in which the task was solved at some time, likewise.",
+        ),
+        "eval_success": (
+            "Success in evaluation",
+            "Share of deterministic episodes on this task that ended with it solved.",
+        ),
+        "eval_success_ever": (
+            "Ever a success in evaluation",
+            "Share of deterministic episodes on this task in which it was solved at some time.",
+        ),
         "test_accuracy": ("Test accuracy", "On test examples of the current task."),
         "train_accuracy": ("Training accuracy", "On the training examples of the current task."),
         "online_accuracy": (
@@ -55,7 +72,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "reward": ("Reward", "Mean reward of a step."),
         "episode_length": ("Episode length", "Mean over the episodes that ended, in steps."),
         "episodes_ended": ("Episodes ended", "How many ended in the iteration."),
-        "success": ("Success", "Share of episodes that reached the goal."),
+        "success": ("Success", "Share of the episodes that ended with the task solved."),
+        "success_ever": (
+            "Ever a success",
+            "Share of the episodes that ended in which the task was solved at some time.",
+        ),
         "collapse": ("Collapse", "1 while the run is in a collapse, as it was found live."),
     },
     "Units": {
@@ -124,14 +145,14 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 """{group: {column: (title, text)}}, in the order of the page."""
 
 NETWORKS = ("policy", "value", "actor", "critic", "critic_1", "critic_2", "q")
-SHARES = ("_ratio", "accuracy", "_fraction", "success")
+SHARES = ("_ratio", "accuracy", "_fraction", "success", "success_ever")
 _KNOWN = {name: group for group, names in GROUPS.items() for name in names}
 
 
 def metric(column: str) -> Metric:
     """How a column is shown; `policy_dormant_ratio` is `dormant_ratio` of one network.
 
-    `eval_NAME` is an evaluation on one task.
+    `eval_NAME` and `eval_NAME_success` are evaluations on one task.
     """
     network, base = _split(column)
     share = column.endswith(SHARES)
@@ -140,7 +161,7 @@ def metric(column: str) -> Metric:
     title, text = GROUPS[_KNOWN[base]][base]
     if network:
         title = f"{title}, {network}"
-        text = text if base == "eval" else f"{text} Of the {network} network."
+        text = text if base.startswith("eval") else f"{text} Of the {network} network."
     return Metric(column, title, text, share)
 
 
@@ -156,12 +177,14 @@ def grouped(columns: Iterable[str]) -> dict[str, list[str]]:
 def _split(column: str) -> tuple[str, str]:
     """`policy_dormant_ratio` as ("policy", "dormant_ratio"), others as ("", column).
 
-    `eval_asterix` is ("asterix", "eval").
+    `eval_asterix` is ("asterix", "eval"), `eval_push_success` is ("push", "eval_success").
     """
     if column in _KNOWN:
         return "", column
     if column.startswith("eval_"):
-        return column.removeprefix("eval_"), "eval"
+        for measure in ("_success_ever", "_success", ""):
+            if column.endswith(measure):
+                return column.removeprefix("eval_").removesuffix(measure), f"eval{measure}"
     for network in NETWORKS:
         base = column.removeprefix(f"{network}_")
         if base != column and base in _KNOWN:

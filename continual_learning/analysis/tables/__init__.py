@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from continual_learning.analysis.paper import artefacts
-from continual_learning.analysis.tables import returns, settings
+from continual_learning.analysis.tables import forgetting, returns, settings, single_tasks
 from continual_learning.analysis.tables.table import Column, Measured, Table
 from continual_learning.analysis.tables.writers import WRITERS
 
@@ -43,4 +43,7 @@ _MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], Table]] 
     "mt1_reset_params": _settings,
     "minatar_reset_params": _settings,
     "cmw_reset_params": _settings,
+    "mt1_success": single_tasks.table,
+    "cmw_forgetting": forgetting.methods,
+    "minatar_forgetting": forgetting.methods,
 }

@@ -15,8 +15,7 @@ from continual_learning.analysis.paper.remarks import (
     OURS,
     left_out,
     million,
-    of_evaluation,
-    of_return,
+    of_metric,
     remarks,
     usable,
 )
@@ -28,12 +27,13 @@ from continual_learning.analysis.tables.table import (
     Measured,
     Table,
     mark_best,
+    measured,
 )
 from continual_learning.experiments import registry
 
 _DECIMALS = {"continual_metaworld": 3, "continual_minatar": 1}
-# What the paper's numbers between 0 and 1 can only be: of training, and of evaluations.
 _METRICS = {"continual_metaworld": ("success", "eval_seen_success")}
+"""Of training and of evaluations, where these are not of returns."""
 _SHAPES = {
     "linear": "Linear",
     "exp": "Exponential",
@@ -61,17 +61,17 @@ class _Row(NamedTuple):
 def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     """A row for each method of an experiment."""
     [(name, runs)] = by_experiment(artefact, folders).items()
-    metric, evaluation = _METRICS.get(name, (runs.metric, "eval_seen"))
+    metric, seen = _METRICS.get(name, (runs.metric, "eval_seen"))
     paper, found = results(name), runs.curves(metric)
     order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
-    evaluated = runs.curves(evaluation) if evaluation in runs.frame else {}
+    evaluated = runs.curves(seen) if seen in runs.frame else {}
     rows = [
         _Row(style.name(m), paper["rows"].get(m), found.get(m), evaluated.get(m)) for m in order
     ]
     # Where the paper does not print its steps, the experiment has them.
     size = {"steps": registry.get(name).steps, **paper}
-    said = [*remarks(runs, paper["rows"], size), *of_return(runs, metric), *left_out(found)]
-    notes = [f"This study: {' '.join(said)}", *([of_evaluation(evaluation)] if evaluated else [])]
+    said = [*remarks(runs, paper["rows"], size), *of_metric(metric), *left_out(found)]
+    notes = [f"This study: {' '.join(said)}", *(of_metric(seen) if evaluated else [])]
     columns = list(next(iter(paper["rows"].values())))
     statistics = [each for each in ("average", "final", "peak") if each in columns]
     return _compared(artefact, rows, statistics, notes, _DECIMALS.get(name, 0))
@@ -89,7 +89,7 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
             size = {"seeds": paper["seeds"], "steps": results(paper["environment"])["steps"]}
             said = [
                 *remarks(runs, ("cpr",), size, apart=artefact.varied),
-                *of_return(runs),
+                *of_metric(runs.metric),
                 *left_out({name: curves}),
             ]
             notes.append(f"{name}: {' '.join(said)}")
@@ -160,8 +160,5 @@ def _found(
 ) -> Cell:
     if found is None:
         return ABSENT
-    value, low, high = getattr(found, statistic)
     at = f"at {million(found.peak_step)}" if at_step and statistic == "peak" else ""
-    if low != low:  # a single seed has no interval
-        return Measured(value, decimals=decimals, remark=at)
-    return Measured(value, low, high, form, decimals, remark=at)
+    return measured(getattr(found, statistic), form, decimals, at)

@@ -73,6 +73,21 @@ class Table:
                 raise ValueError(f"A row has {len(row)} cells, the table {len(self.columns)}.")
 
 
+def measured(
+    estimate: tuple[float, float, float],
+    form: Literal["errors", "symmetric", "interval"],
+    decimals: int,
+    remark: str = "",
+) -> Cell:
+    """The cell of (value, low, high); what is NaN is not shown."""
+    value, low, high = estimate
+    if value != value:
+        return ABSENT
+    if low != low:  # a single seed has no interval
+        return Measured(value, decimals=decimals, remark=remark)
+    return Measured(value, low, high, form, decimals, remark=remark)
+
+
 def mark_best(rows: list[list[Cell]], column: int) -> list[list[Cell]]:
     """The rows with the largest value of a column marked; all of them if several are equal."""
     values = [cell.value for row in rows if isinstance(cell := row[column], Measured)]

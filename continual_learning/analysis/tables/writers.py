@@ -133,7 +133,8 @@ def shown(cell: Cell) -> str:
 
 def _measured(cell: Measured) -> str:
     def number(value: float) -> str:
-        return f"{value:.{cell.decimals}f}".replace("-", "−")
+        rounded = round(value, cell.decimals) + 0.0  # 0.0 rather than −0.0
+        return f"{rounded:.{cell.decimals}f}".replace("-", "−")
 
     text = number(cell.value)
     if cell.low is not None and cell.high is not None:

@@ -1,0 +1,159 @@
+"""Draws the figures of docs/methods_explained.md with the library's own functions.
+
+    python docs/figures/make.py [FOLDER]
+
+What one reset does is shown on a network of 6 inputs, two layers of 8 units and 3 outputs, whose
+units have gradients and activations of the sizes below. The inner optimizer does nothing, so that
+all that changes is the reset's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from continual_learning.analysis import figures
+from continual_learning.analysis.figures import theme
+from continual_learning.optim import (
+    CBP,
+    CPR,
+    ReDo,
+    ReGraMa,
+    ResetMethod,
+    ShrinkAndPerturb,
+    attach_reset_method,
+)
+from continual_learning.optim.shapes import phi
+
+HERE = Path(__file__).parent
+SIZES = (6, 8, 8, 3)
+# Of the units of both layers, relative to their layer's mean; activations are small elsewhere.
+GRADIENTS = ([0.8, 1.5, 0.1, 1.2, 0.95, 2.0, 0.4, 1.05], [1.2, 0.4, 1.05, 2.0, 0.8, 0.95, 1.5, 0.1])
+ACTIVATIONS = tuple(each[::-1] for each in GRADIENTS)
+METHODS: dict[str, ResetMethod] = {
+    "cpr": CPR(),
+    "cbp": CBP(replacement_rate=1 / 3000, maturity=0),
+    "redo": ReDo(threshold=0.5, every=1000),
+    "regrama": ReGraMa(threshold=0.5, every=1000),
+    "shrink_perturb": ShrinkAndPerturb(shrink=1e-3, perturb=1e-3, every=1),
+}
+SHARPNESS = {1.0: "#56B4E9", 4.0: "#009E73", 16.0: "#0072B2", np.inf: "#222222"}
+CELL = 13
+OBSERVED = 400
+"""Calls of `update` before the reset that is shown: moving averages have come to rest."""
+
+
+def sharpness() -> Any:
+    """R = ρ·φ(u) of CPR over u, for several κ."""
+    utility = np.round(np.linspace(0, 2.5, 251), 6)
+    rows, cpr = [], CPR()
+    for kappa in SHARPNESS:
+        share = cpr.max_reset * phi(cpr.shape, jnp.asarray(utility), kappa, cpr.center)
+        rows += theme.records(
+            kappa=[_kappa(kappa)] * len(utility), utility=utility, r=np.asarray(share)
+        )
+    colours = {_kappa(kappa): colour for kappa, colour in SHARPNESS.items()}
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line()
+        .encode(
+            x=alt.X(
+                "utility:Q",
+                title="utility u of a unit, relative to the mean of its layer",
+                axis=alt.Axis(grid=False, tickCount=6),
+            ),
+            y=alt.Y("r:Q", title="share r of the unit that is reset"),
+            color=theme.scale(colours, "kappa"),
+        )
+        .properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
+    )
+    return theme.finish(chart, [f"Shape {cpr.shape}, ρ = {cpr.max_reset:g}, centre 1."])
+
+
+def _kappa(value: float) -> str:
+    return "κ = ∞" if np.isinf(value) else f"κ = {value:g}"
+
+
+def one_reset(method: ResetMethod) -> dict[str, np.ndarray]:
+    """{kernel: |change| [in, out]} by one reset."""
+    init = jax.nn.initializers.lecun_normal()
+    shapes = itertools.pairwise(SIZES)
+    params = {f"kernel_{i + 1}": init(jax.random.key(i), s) for i, s in enumerate(shapes)}
+    sizes = (*GRADIENTS, [1.0] * SIZES[-1])
+    grads = {
+        name: jnp.tile(jnp.array([size]), (params[name].shape[0], 1))
+        for name, size in zip(params, sizes, strict=True)
+    }
+    features = {f"kernel_{i + 1}": jnp.array([size]) for i, size in enumerate(ACTIVATIONS)}
+    tx = attach_reset_method(tx=optax.set_to_zero(), reset_method=method, histogram=False)
+
+    @jax.jit
+    def last_of(state: Any) -> Any:
+        def observe(state: Any, nothing: None) -> tuple[Any, None]:
+            _, state = tx.update(grads, state, params, features=features, reset=False)
+            return state, nothing
+
+        state, _ = jax.lax.scan(observe, state, length=OBSERVED)
+        return tx.update(grads, state, params, features=features, reset=True)
+
+    updates, _ = last_of(tx.init(params))
+    return {name: np.abs(np.asarray(each)) for name, each in updates.items()}
+
+
+def changes(name: str) -> Any:
+    """A map of every kernel: how far each entry was moved by one reset."""
+    kernels = one_reset(METHODS[name])
+    most = float(max(kernel.max() for kernel in kernels.values()))
+    panels = []
+    for i, kernel in enumerate(kernels.values()):
+        rows, columns = np.indices(kernel.shape)
+        data = theme.records(
+            row=rows.ravel() + 1.0, column=columns.ravel() + 1.0, change=np.round(kernel.ravel(), 4)
+        )
+        panels.append(
+            alt.Chart(alt.InlineData(values=data))
+            .mark_rect(stroke="#dddddd", strokeWidth=0.4)
+            .encode(
+                x=alt.X("column:O", title=_side(i + 1), axis=_BARE),
+                y=alt.Y("row:O", title=_side(i), axis=_BARE),
+                color=alt.Color(
+                    "change:Q",
+                    scale=alt.Scale(
+                        domain=[0, most], range=["#ffffff", "#0072B2"], interpolate="rgb"
+                    ),
+                    legend=alt.Legend(
+                        title="|change| of an entry", format=".2~g", tickCount=3, gradientLength=80
+                    ),
+                ),
+            )
+            .properties(width=CELL * kernel.shape[1], height=CELL * kernel.shape[0])
+        )
+    return theme.finish(alt.hconcat(*panels, spacing=22))
+
+
+_COLOURS = ["#ffffff", "#0072B2"]
+_BARE = alt.Axis(ticks=False, domain=False, grid=False, labelAngle=0)
+
+
+def _side(i: int) -> str:
+    return ["inputs", "units of layer 1", "units of layer 2", "outputs"][i]
+
+
+def main(folder: Path = HERE) -> None:
+    """Writes all figures."""
+    figures.save(figures.make("util_comp"), folder / "cpr_shapes.svg")
+    figures.save(sharpness(), folder / "cpr_sharpness.svg")
+    for name in METHODS:
+        figures.save(changes(name), folder / f"{name}_reset.svg")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,54 @@
+"""Writes the table of docs/reproduce.md: every id of the paper, its cost and its status.
+
+python docs/reproduce_table.py
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from continual_learning.analysis.paper import artefacts, plan
+
+PAGE = Path(__file__).with_name("reproduce.md")
+BEGIN, END = "<!-- made by docs/reproduce_table.py -->\n\n", "\n\n<!-- until here -->"
+RUN = {
+    "permuted_mnist": "[run](../results/permuted_mnist/README.md), five seeds, once a task",
+    "slippery_ant": "[begun](../results/slippery_ant/README.md): Adam and CPR, 5 of 20 tasks, MJX",
+}
+"""What there is of an experiment, with the methods of the paper."""
+
+
+def status(artefact: artefacts.Artefact) -> str:
+    """What has been made of it."""
+    if artefact.missing:
+        return "cannot be made yet"
+    if not artefact.studies:
+        return "made: needs no study"
+    usual = all(set(each.methods) == set(artefacts.METHODS) for each in artefact.studies)
+    known = {RUN.get(each.experiment, "not run") for each in artefact.studies}
+    return known.pop() if usual and len(known) == 1 else "not run"
+
+
+def table() -> str:
+    """The list of `continual reproduce --list` in Markdown, with the status."""
+    every = artefacts.ARTEFACTS
+    head, *lines = plan.listing(every.values(), []).splitlines()
+    cells = [re.split(r"  +", line.strip()) for line in [head, *lines]]
+    rows = [["id", "needs", "short: steps, time", "paper: steps, time", "status"], ["---"] * 5]
+    for id, needs, *costs in cells[1 : len(every) + 1]:
+        _, short, paper = costs or ("", "", "")
+        rows.append([f"`{id}`", needs, short, paper, status(every[id])])
+    notes = [f"- {line}" for line in lines[len(every) :]]
+    return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), "", *notes])
+
+
+def main() -> None:
+    """Puts the table into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    PAGE.write_text(before + BEGIN + table() + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
