@@ -133,9 +133,9 @@ def measured(experiment: HostSpec, method: str, seeds: int, seconds: float) -> d
         if staleness:
             running, state = next(program)
             params, evaluation = state.learner.params["policy"], running._evaluation
-            evaluation.evaluate(running._calls.likeliest, params, 0, 0)
+            evaluation.evaluate(running._calls.likeliest, params, 1, 0)
             begin = time.perf_counter()
-            columns = evaluation.evaluate(running._calls.likeliest, params, 0, 1)
+            columns = evaluation.evaluate(running._calls.likeliest, params, 1, 1)
             played = columns["evaluation_steps"].sum() / (time.perf_counter() - begin)
             found["evaluation_steps_per_second"] = float(played)
             found |= hours(experiment, seeds, steps, played)

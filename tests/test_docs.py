@@ -63,6 +63,7 @@ PYTHON_ELSEWHERE = {
     "docs/data.md": "tests/envs/test_docs.py",
     "docs/data_format.md": "tests/analysis/test_data_format.py",
     "docs/host.md": "tests/envs/test_docs.py",
+    "docs/metaworld.md": "tests/envs/test_docs.py",
     "docs/minatar.md": "tests/envs/test_docs.py",
     "docs/report.md": "tests/analysis/test_report_page.py",
     "docs/robots.md": "tests/envs/test_streams.py",

@@ -82,9 +82,8 @@ def sac_host(
         pool = Pool(stream, seeds, environments, workers)
         return HostSAC(learning, pool, keys, hyper, staleness, workers)
 
-    headline = "success" if "success" in stream.metrics else "latest_return"
     chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
-    return HostTrainer(program, chunks, headline, ring="replay")
+    return HostTrainer(program, chunks, "latest_return", ring="replay")
 
 
 @dataclasses.dataclass

@@ -100,7 +100,6 @@ def test_metrics_are_those_at_the_end_of_episodes(strict):
     ends = [np.nan, np.nan, 1, np.nan] * 2
     np.testing.assert_array_equal(strict.column("success"), ends)
     np.testing.assert_array_equal(strict.column("count"), np.multiply(ends, 7))
-    assert strict.trainer.headline == "success"
 
 
 def test_one_program_each(strict):
@@ -242,7 +241,7 @@ def test_it_learns_and_a_time_limit_is_not_the_end():
     )
     run = HostRun(made, 1)
     run.program.close()
-    assert made.headline == "latest_return"
+    assert made.headline in run.rows[0]
     first, *_, last = run.column("latest_return")
     assert first < 1.85 and last > 1.9
     params = jax.tree.map(lambda x: x[0], run.states[-1].learner.params)

@@ -52,9 +52,9 @@ SPEC = HostSpec(
             "seeds": 1,
         },
         "short": {
-            "vector_steps_per_task": 10_000,
+            "vector_steps_per_task": 20_000,
             "rows_per_chunk": 2,
-            "capacity": 100_000,
+            "capacity": 200_000,
             "eval_every": 1000,
             "seeds": 1,
         },
