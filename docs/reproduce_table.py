@@ -21,7 +21,7 @@ RUN = {
 
 def status(artefact: artefacts.Artefact) -> str:
     """What has been made of it."""
-    if artefact.missing:
+    if artefact.lacks:
         return "cannot be made yet"
     if not artefact.studies:
         return "made: needs no study"
