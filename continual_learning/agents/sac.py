@@ -102,7 +102,7 @@ def sac(
         stored = replay.add(state.replay, new)
         # Drawn before the branch: what passes into one may be copied, and the replay is large.
         args = learning.draw(stored, state.key, state.steps), hyper
-        unsaid = jnp.full(len(METRICS), jnp.nan)
+        unsaid = jnp.zeros(len(METRICS))
         due = after.state.steps * episodes.count >= config.learning_starts
         learner, metrics = when(
             due,
@@ -111,7 +111,7 @@ def sac(
             args,
         )
         state = state._replace(learner=learner, replay=stored, steps=state.steps + 1)
-        return state, after, (tally(reached), jnp.mean(reached.reward), metrics)
+        return state, after, (tally(reached), jnp.mean(reached.reward), (metrics, due))
 
     def evaluated(state: SACState) -> dict[str, jax.Array]:
         """Returns of the policy's likeliest actions, NaN where no evaluation is due."""
@@ -129,7 +129,7 @@ def sac(
             state, live, said = step(*carry, task, hyper)
             return (state, live), said
 
-        (state, live), (tallies, rewards, metrics) = jax.lax.scan(
+        (state, live), (tallies, rewards, (metrics, learnt)) = jax.lax.scan(
             body, (state, live), length=config.steps_per_row
         )
         found = {
@@ -137,7 +137,9 @@ def sac(
             "task": (state.steps - 1) // config.steps_per_task,
             **learning.describe(state.learner, state.replay, state.key, state.steps),
         }
-        said = dict(zip(METRICS, jnp.nanmean(metrics, axis=0), strict=True))
+        # Not a mean that leaves out NaN: that of an update is to be seen.
+        means = jnp.sum(metrics, axis=0) / jnp.sum(learnt)
+        said = dict(zip(METRICS, means, strict=True))
         found = disjoint(found, said, statistics(live, tallies, rewards), dict(task))
         return state, live, found
 
