@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from continual_learning.experiments import build, environment, extras, sinks, sp
 from continual_learning.experiments.progress import display
 from continual_learning.experiments.runner import Lanes, Progress, run_method
 from continual_learning.experiments.storage.store import Store
+from continual_learning.experiments.study import Study
 from continual_learning.experiments.watch import Watch, ended_by_collapse
 
 REQUEUE = 75
@@ -35,19 +36,16 @@ def run(
     sinks: Sequence[str] = (),
     deterministic: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    hyper: Mapping[str, Sequence[float]] | None = None,
 ) -> int:
-    """Begins a study in the new folder `out`; the exit code."""
+    """Begins a study in the new folder `out`; the exit code. `hyper` as in `Study`."""
     prepare(deterministic)
+    study = Study(experiment, methods, seeds, hyper or {})
     # What is missing shows before there is a folder, which could not be used again.
     for name in sinks:
         extras.require(name)
     data = build.data(experiment)
-    study = {
-        "experiment": spec.to_dict(experiment),
-        "methods": list(methods),
-        "seeds": list(seeds),
-    }
-    with Store.create(out, study, environment.facts()) as store:
+    with Store.create(out, study.to_dict(), environment.facts()) as store:
         return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
 
 
@@ -64,16 +62,17 @@ def resume(
     prepare(deterministic)
     with Store.open(path) as store:
         store.log(f"resumed: {environment.facts()}")
-        data = build.data(study_of(store)[0])
+        data = build.data(Study.from_dict(store.study).experiment)
         return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
 
 
 def status(path: Path) -> str:
     """How far each method of a study is."""
     store = Store.read(path)
-    experiment, methods, seeds = study_of(store)
+    study = Study.from_dict(store.study)
+    experiment, methods = study.experiment, study.methods
     done, total = store.progress(), build.chunks(experiment)
-    lines = [f"{experiment.name}: {len(seeds)} seeds, {len(methods)} methods"]
+    lines = [f"{experiment.name}: {_lanes(study)}, {len(methods)} methods"]
     for method in methods:
         finished = done.get(method, 0)
         word = "finished" if finished == total else "not begun" if finished == 0 else "to resume"
@@ -83,10 +82,10 @@ def status(path: Path) -> str:
     return "\n".join(lines)
 
 
-def study_of(store: Store) -> tuple[spec.ExperimentSpec, list[str], list[int]]:
-    """The experiment, the methods and the seeds of a study."""
-    study = store.study
-    return spec.from_dict(study["experiment"]), list(study["methods"]), list(study["seeds"])
+def _lanes(study: Study) -> str:
+    if not study.hyper:
+        return f"{study.lanes} seeds"
+    return f"{study.lanes} lanes (seeds and {', '.join(study.hyper)})"
 
 
 def prepare(deterministic: bool = False) -> None:
@@ -107,7 +106,8 @@ def _go(
     names: Sequence[str],
     checkpoint_seconds: float,
 ) -> int:
-    experiment, methods, seeds = study_of(store)
+    study = Study.from_dict(store.study)
+    experiment, methods = study.experiment, study.methods
     began, store_path = time.monotonic(), Path(store.path)
     outlets = sinks.open_sinks(list(names), store_path, store.study)
     finished = True
@@ -142,7 +142,7 @@ def _go(
                 finished = run_method(
                     method,
                     trainer,
-                    Lanes(seeds),
+                    Lanes(study.seeds, study.arrays()),
                     store,
                     extend=watch,
                     stop=lambda watch=watch: stop() or watch.ended,

@@ -19,10 +19,11 @@ from continual_learning.envs.delayed import Delayed, DelayedState
 from continual_learning.envs.episodes import Episodes, Live
 from continual_learning.envs.robots import Robot
 from continual_learning.envs.streams import TaskStream
-from continual_learning.experiments import control, launch
+from continual_learning.experiments import control
 from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.storage.store import Store
+from continual_learning.experiments.study import Study
 from continual_learning.networks import DiagonalGaussian
 
 
@@ -101,7 +102,8 @@ def trained(path: Path, method: str | None = None, seed: int | None = None) -> T
       seed: the first if left out.
     """
     store = Store.read(path)
-    experiment, methods, seeds = launch.study_of(store)
+    study = Study.from_dict(store.study)
+    experiment, methods, seeds = study.experiment, study.methods, study.seeds
     if not isinstance(experiment, ControlSpec):
         raise StudyError(
             f"{path} is a study of the kind {experiment.kind!r}: there is nothing to watch. Valid: "
