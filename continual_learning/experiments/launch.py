@@ -35,10 +35,25 @@ def run(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hyper: Mapping[str, Sequence[float]] | None = None,
 ) -> int:
-    """Begins a study in the new folder `out`; the exit code. `hyper` as in `Study`."""
+    """Begins a study in the new folder `out`; the exit code.
+
+    Args:
+      experiment: as in `Study`, like `methods`, `seeds` and `hyper`.
+      methods: which.
+      seeds: one per lane.
+      out: the folder.
+      time_limit: seconds after which to stop with everything saved.
+      quiet: whether to show no progress.
+      sinks: where metrics go beside the folder.
+      deterministic: same numbers again on a GPU.
+      until_task: how many tasks to complete of every method, if not all.
+      checkpoint_seconds: between checkpoints.
+      hyper: numbers of the lanes.
+    """
     prepare(deterministic)
     study = Study(experiment, methods, seeds, hyper or {})
     # What is missing shows before there is a folder, which could not be used again.
@@ -46,7 +61,7 @@ def run(
         extras.require(name)
     data = build.data(experiment)
     with Store.create(out, study.to_dict(), environment.facts()) as store:
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds)
 
 
 def resume(
@@ -56,14 +71,15 @@ def resume(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> int:
-    """Goes on with a study; the exit code."""
+    """Goes on with a study; the exit code. Arguments as in `run`."""
     prepare(deterministic)
     with Store.open(path) as store:
         store.log(f"resumed: {environment.facts()}")
         data = build.data(Study.from_dict(store.study).experiment)
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds)
 
 
 def status(path: Path) -> str:
@@ -104,16 +120,17 @@ def _go(
     time_limit: float | None,
     quiet: bool,
     names: Sequence[str],
+    until_task: int | None,
     checkpoint_seconds: float,
 ) -> int:
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
     began, store_path = time.monotonic(), Path(store.path)
     outlets = sinks.open_sinks(list(names), store_path, store.study)
-    finished = True
     try:
         with _stop_signals() as stopped, display(quiet, len(methods)) as shown:
             total = build.chunks(experiment)
+            until = None if until_task is None else until_task * total // experiment.tasks
 
             def ended(method: str) -> bool:
                 done = store.progress().get(method, 0) == total
@@ -122,9 +139,6 @@ def _go(
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return late or bool(stopped())
-
-            def left() -> bool:
-                return not all(map(ended, methods))
 
             for method in methods:
                 if ended(method):
@@ -139,7 +153,7 @@ def _go(
 
                 watch = Watch(store, experiment, method, trainer.headline)
                 store.log(f"{method}: begins")
-                finished = run_method(
+                done = run_method(
                     method,
                     trainer,
                     Lanes(study.seeds, study.arrays()),
@@ -147,15 +161,14 @@ def _go(
                     extend=watch,
                     stop=lambda watch=watch: stop() or watch.ended,
                     report=report,
+                    until=until,
                     checkpoint_seconds=checkpoint_seconds,
                 )
-                by_collapse = not finished and watch.ended
-                word = "finished" if finished else "ended by collapse" if by_collapse else "stopped"
+                word = "finished" if done else "ended by collapse" if watch.ended else "stopped"
                 store.log(f"{method}: {word}")
-                finished = finished or by_collapse
-                if not finished or (stop() and left()):
-                    finished = False
+                if stop():
                     break
+            finished = all(map(ended, methods))
     finally:
         for outlet in outlets:
             outlet.close()
