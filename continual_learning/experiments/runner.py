@@ -13,9 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from continual_learning.agents.base import HostTrainer, Program, Trainer
+from continual_learning.agents.base import COMPILER_OPTIONS, HostTrainer, Program, Trainer
 
 Columns = dict[str, np.ndarray]
+
+# On a CPU most of what a first state takes is the optimisation of a program that runs once.
+_RUNS_ONCE = {"xla_backend_optimization_level": 0}
 
 
 class Keeper(Protocol):
@@ -92,8 +95,15 @@ class Compiled:
         self._lanes = lanes
         self._keys, self._hyper = lanes.place((lanes.keys(), hyper))
         self._data = lanes.replicate(trainer.data)
-        self._init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
-        self._chunk = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
+        on_cpu = lanes.devices[0].platform == "cpu"
+        self._init = jax.jit(
+            jax.vmap(trainer.init, (0, 0, None)), compiler_options=_RUNS_ONCE if on_cpu else None
+        )
+        self._chunk = jax.jit(
+            jax.vmap(trainer.chunk, (0, 0, None)),
+            donate_argnums=0,
+            compiler_options=COMPILER_OPTIONS,
+        )
 
     @property
     def like(self) -> Any:
