@@ -1,0 +1,108 @@
+"""Options that run a study in jobs, and what `run`, `resume` and `status` do with them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from continual_learning.experiments import extras, options
+from continual_learning.experiments.errors import StudyError
+
+
+def add_launching(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that choose a launcher."""
+    add: Any = parser.add_argument_group("jobs, each a process of its own").add_argument
+    add("--launcher", metavar="NAME", help="who runs them: local")
+    add(
+        "--parallel",
+        type=options.argument(_positive),
+        metavar="N",
+        help="local: how many at a time (default: one on each GPU, or one)",
+    )
+
+
+def add_dividing(parser: argparse.ArgumentParser) -> None:
+    """Adds the option that says what a job is."""
+    parser.add_argument(
+        "--seeds-per-job",
+        type=options.argument(_positive),
+        metavar="N",
+        help="seeds of a method that run together (default: all of them)",
+    )
+
+
+def chosen(args: argparse.Namespace) -> bool:
+    """Whether a launcher is asked for; raises if there are only options for one."""
+    if args.launcher is None:
+        for flag in ("parallel", "seeds_per_job"):
+            if getattr(args, flag, None) is not None:
+                raise StudyError(f"--{flag.replace('_', '-')} goes with --launcher.")
+    return args.launcher is not None
+
+
+def run(
+    args: argparse.Namespace,
+    experiment: Any,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    running: dict[str, Any],
+) -> int:
+    """Divides a study into jobs and runs them; the exit code."""
+    extras.require("studies")
+    from continual_learning.experiments.jobs import manage
+    from continual_learning.experiments.jobs.job import divide
+
+    jobs = divide(experiment, methods, seeds, args.seeds_per_job)
+    return manage.begin(args.out, jobs, _launcher(args), _running(running))
+
+
+def resume(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> int | None:
+    """Goes on with the jobs of a folder; the exit code, or None if it has one study."""
+    if not _is_tree(folder):
+        if args.retry or args.launcher is not None:
+            raise StudyError(
+                f"{folder} is one study, without jobs: leave out --retry and --launcher."
+            )
+        return None
+    extras.require("studies")
+    from continual_learning.experiments.jobs import manage
+
+    launcher = _launcher(args) if chosen(args) else None
+    return manage.resume(folder, launcher, _running(running), retry=args.retry)
+
+
+def status(folder: Path) -> str | None:
+    """How far the jobs of a folder are; None if it has one study."""
+    if not _is_tree(folder):
+        return None
+    extras.require("studies")
+    from continual_learning.experiments.jobs import manage
+
+    return manage.status(folder)
+
+
+def _is_tree(folder: Path) -> bool:
+    from continual_learning.experiments.jobs.tree import is_tree
+
+    return is_tree(folder)
+
+
+def _launcher(args: argparse.Namespace) -> Any:
+    from continual_learning.experiments.jobs import launchers
+
+    given = {} if args.parallel is None else {"parallel": args.parallel}
+    return launchers.make(args.launcher, given)
+
+
+def _running(given: dict[str, Any]) -> Any:
+    from continual_learning.experiments.jobs.running import Running
+
+    return Running(**{**given, "sinks": tuple(given["sinks"])})
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise StudyError(f"must be a whole number, at least 1; got {text!r}")
+    return int(text)
