@@ -10,17 +10,25 @@ from typing import Any
 from continual_learning.experiments import extras, options
 from continual_learning.experiments.errors import StudyError
 
+_OWNERS = {"parallel": "local", "slurm": "submitit", "ray": "ray"}
+"""{option: the launcher that it is for}."""
+
 
 def add_launching(parser: argparse.ArgumentParser) -> None:
     """Adds the options that choose a launcher."""
     add: Any = parser.add_argument_group("jobs, each a process of its own").add_argument
-    add("--launcher", metavar="NAME", help="who runs them: local")
+    add("--launcher", metavar="NAME", help="who runs them: local, submitit (SLURM) or ray")
     add(
         "--parallel",
         type=options.argument(_positive),
         metavar="N",
         help="local: how many at a time (default: one on each GPU, or one)",
     )
+    for launcher, flag, example in (
+        ("submitit", "--slurm", "partition=gpu gpus_per_node=1 timeout_min=120"),
+        ("ray", "--ray", "address=auto num_gpus=1"),
+    ):
+        add(flag, nargs="+", metavar="NAME=VALUE", help=f"{launcher}: its options ({example})")
 
 
 def add_dividing(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +44,9 @@ def add_dividing(parser: argparse.ArgumentParser) -> None:
 def chosen(args: argparse.Namespace) -> bool:
     """Whether a launcher is asked for; raises if there are only options for one."""
     if args.launcher is None:
-        for flag in ("parallel", "seeds_per_job"):
-            if getattr(args, flag, None) is not None:
-                raise StudyError(f"--{flag.replace('_', '-')} goes with --launcher.")
+        for name in (*_OWNERS, "seeds_per_job"):
+            if getattr(args, name, None) is not None:
+                raise StudyError(f"--{name.replace('_', '-')} goes with --launcher.")
     return args.launcher is not None
 
 
@@ -92,8 +100,32 @@ def _is_tree(folder: Path) -> bool:
 def _launcher(args: argparse.Namespace) -> Any:
     from continual_learning.experiments.jobs import launchers
 
+    for name, owner in _OWNERS.items():
+        if getattr(args, name) is not None and args.launcher != owner:
+            raise StudyError(f"--{name} is for --launcher {owner}, not for {args.launcher}.")
     given = {} if args.parallel is None else {"parallel": args.parallel}
+    if args.ray is not None:
+        given = _values("--ray", args.ray)
+    if args.slurm is not None:
+        parameters = _values("--slurm", args.slurm)
+        cluster = parameters.pop("cluster", None)
+        given = {"parameters": parameters} | ({"cluster": cluster} if cluster else {})
     return launchers.make(args.launcher, given)
+
+
+def _values(flag: str, texts: list[str]) -> dict[str, Any]:
+    """`["partition=gpu", "nodes=1"]` as {"partition": "gpu", "nodes": 1}."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name.isidentifier() and equals and value):
+            raise StudyError(f"{flag} {text}: write NAME=VALUE.")
+        if name in found:
+            raise StudyError(f"{flag}: {name} is given twice.")
+        found[name] = options.scalar(value)
+        if found[name] is None:
+            raise StudyError(f"{flag} {text}: leave it out instead.")
+    return found
 
 
 def _running(given: dict[str, Any]) -> Any:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from tests.experiments.jobs.small import run_whole
@@ -7,3 +9,10 @@ from tests.experiments.jobs.small import run_whole
 def whole(tmp_path_factory):
     """Folders of the same studies without jobs."""
     return run_whole(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def at_root(monkeypatch):
+    """Where processes find this package, and on the CPU."""
+    monkeypatch.chdir(Path(__file__).parents[3])
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")

@@ -1,12 +1,9 @@
 """Jobs on this machine: processes that are killed and stopped, and who has which GPU."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
@@ -15,42 +12,30 @@ from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import launchers, manage, process, states, tree
 from continual_learning.experiments.jobs.launchers import local
 from continual_learning.experiments.jobs.running import Running
-from tests.experiments.jobs.small import FIRST, SECOND, check_same, jobs
-
-ROOT = Path(__file__).parents[3]
-BEGIN = """
-import sys
-from pathlib import Path
-from continual_learning.experiments.jobs import launchers, manage
-from continual_learning.experiments.jobs.running import Running
-from tests.experiments.jobs.small import jobs
-running = Running(checkpoint_seconds=0.0)
-sys.exit(manage.begin(Path(sys.argv[1]), jobs(), launchers.make("local", {}), running))
-"""
-
-
-def wait_for_checkpoint(folder, process):
-    while process.poll() is None and not list(folder.glob("checkpoints/*/0*")):
-        time.sleep(0.01)
+from tests.experiments.jobs.small import (
+    FIRST,
+    SECOND,
+    check_same,
+    jobs,
+    start,
+    wait_for_checkpoint,
+    worker_of,
+)
 
 
 def test_a_worker_killed_the_launcher_stopped_and_both_jobs_gone_on_with(
-    tmp_path, whole, monkeypatch, capsys
+    tmp_path, whole, at_root, capsys
 ):
-    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    monkeypatch.chdir(ROOT)
     path = tmp_path / "tree"
-    parent = subprocess.Popen(
-        [sys.executable, "-c", BEGIN, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    parent = start(path, "local")
     made = None
     for name, number in ((FIRST, signal.SIGKILL), (SECOND, signal.SIGTERM)):
         wait_for_checkpoint(path / "jobs" / name, parent)
         made = tree.read(path)
         assert states.state(made, name).word == "running"
-        worker = re.match(r"process (\d+) ", made.lock(name).read_text())
-        assert worker is not None
-        os.kill(int(worker[1]) if name == FIRST else parent.pid, number)
+        worker, starter = worker_of(made, name)
+        assert starter == parent.pid
+        os.kill(worker if name == FIRST else parent.pid, number)
     said, _ = parent.communicate(timeout=300)
     assert parent.returncode == 75, said
     assert made is not None
@@ -74,12 +59,12 @@ def test_jobs_that_fail_do_not_stop_the_others(tmp_path, monkeypatch):
     """Processes that only seem to be workers: one fails, one is finished at once."""
     started = []
 
-    def start(tree, name, running, environment):
+    def started_instead(tree, name, running, environment):
         tree.log(name).touch()
         started.append((name, running.time_limit, dict(environment)))
         return subprocess.Popen([sys.executable, "-c", f"raise SystemExit({3 * (name == FIRST)})"])
 
-    monkeypatch.setattr(local.process, "start", start)
+    monkeypatch.setattr(local.process, "start", started_instead)
     monkeypatch.setattr(local, "gpus", lambda: ["4", "6"])
     launcher = launchers.make("local", {})
     # Nothing was run, so that of the second job there is everything to do.

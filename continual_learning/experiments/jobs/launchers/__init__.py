@@ -8,8 +8,10 @@ from typing import Any
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.jobs.launchers.base import Launcher
 from continual_learning.experiments.jobs.launchers.local import Local
+from continual_learning.experiments.jobs.launchers.ray import Ray
+from continual_learning.experiments.jobs.launchers.submitit import Submitit
 
-LAUNCHERS: dict[str, type[Launcher]] = {"local": Local}
+LAUNCHERS: dict[str, type[Launcher]] = {"local": Local, "submitit": Submitit, "ray": Ray}
 """By name."""
 
 
