@@ -12,7 +12,8 @@ from typing import Any
 
 import jax
 
-from continual_learning.experiments import build, environment, extras, sinks, spec
+from continual_learning.experiments import build, environment, extras, processes, sinks, spec
+from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.progress import display
 from continual_learning.experiments.runner import Lanes, Progress, run_method
 from continual_learning.experiments.storage.store import Store
@@ -41,11 +42,17 @@ def run(
     """Begins a study in the new folder `out`; the exit code. `hyper` as in `Study`."""
     prepare(deterministic)
     study = Study(experiment, methods, seeds, hyper or {})
+    if processes.several() and isinstance(experiment, spec.HostSpec):
+        raise StudyError(
+            f"{experiment.name} has its environments on the host, which one process steps: leave "
+            "out --distributed, or divide its seeds into jobs."
+        )
     # What is missing shows before there is a folder, which could not be used again.
     for name in sinks:
         extras.require(name)
     data = build.data(experiment)
-    with Store.create(out, study.to_dict(), environment.facts()) as store:
+    facts = environment.facts()
+    with processes.open_store(lambda: Store.create(out, study.to_dict(), facts)) as store:
         return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
 
 
@@ -60,7 +67,7 @@ def resume(
 ) -> int:
     """Goes on with a study; the exit code."""
     prepare(deterministic)
-    with Store.open(path) as store:
+    with processes.open_store(lambda: Store.open(path)) as store:
         store.log(f"resumed: {environment.facts()}")
         data = build.data(Study.from_dict(store.study).experiment)
         return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
@@ -82,7 +89,7 @@ def status(path: Path) -> str:
     return "\n".join(lines)
 
 
-def ended(store: Store, experiment: spec.ExperimentSpec, method: str) -> bool:
+def ended(store: processes.AnyStore, experiment: spec.ExperimentSpec, method: str) -> bool:
     """Whether a method has come to its end, or was ended by collapse."""
     done = store.progress().get(method, 0) == build.chunks(experiment)
     return done or ended_by_collapse(store, experiment, method)
@@ -105,7 +112,7 @@ def prepare(deterministic: bool = False) -> None:
 
 
 def _go(
-    store: Store,
+    store: processes.AnyStore,
     data: Any,
     time_limit: float | None,
     quiet: bool,
@@ -115,6 +122,8 @@ def _go(
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
     began, store_path = time.monotonic(), Path(store.path)
+    if not processes.first():
+        quiet, names = True, ()
     outlets = sinks.open_sinks(list(names), store_path, store.study)
     finished = True
     try:
@@ -122,7 +131,7 @@ def _go(
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
-                return late or bool(stopped())
+                return processes.agree(late or bool(stopped()))
 
             def left() -> bool:
                 return not all(ended(store, experiment, method) for method in methods)
@@ -160,20 +169,16 @@ def _go(
     finally:
         for outlet in outlets:
             outlet.close()
-    if not quiet:
-        _tell_collapses(store, experiment, methods)
+    collapsed = [method for method in methods if ended_by_collapse(store, experiment, method)]
+    if collapsed and not quiet:
+        print(
+            f"Ended by collapse ({experiment.collapse}), with everything kept: "
+            f"{', '.join(collapsed)}. They are not resumed; a study without `stop` runs them to "
+            "their end."
+        )
     if not finished and not quiet:
         print(f"Stopped with everything kept. To go on: continual resume {store_path}")
     return 0 if finished else REQUEUE
-
-
-def _tell_collapses(store: Store, experiment: spec.ExperimentSpec, methods: Sequence[str]) -> None:
-    ended = [method for method in methods if ended_by_collapse(store, experiment, method)]
-    if ended:
-        print(
-            f"Ended by collapse ({experiment.collapse}), with everything kept: {', '.join(ended)}. "
-            "They are not resumed; a study without `stop` runs them to their end."
-        )
 
 
 @contextmanager
