@@ -21,59 +21,74 @@ WORDS = ["run", "permuted_digits", "--scale", "smoke", "--methods", "redo", "--s
 WORDS += ["--hidden", "16", "--examples-per-task", "160", "--no-diagnostics", "--quiet"]
 WORDS += ["--set", "redo.every=8", "--collapse", "drop = 0.9; sustained = 20; bin = 20; stop = 3"]
 """A study of two chunks, which resets in both and is watched for collapses that do not come."""
-TWO = """
+RING = """
+import json, sys
+from pathlib import Path
+from continual_learning.experiments import processes
+from tests.experiments.counting import collected
+from tests.experiments.test_processes import SEEDS
+folder, coordinator, count, process = sys.argv[1:]
+processes.join(coordinator.partition("=")[2], int(count[-1]), int(process[-1]))
+values = collected(Path(folder), SEEDS, lambda chunks: chunks == 3)
+try:
+    collected(Path(folder), SEEDS)
+except Exception as error:
+    print(json.dumps([processes.first(), values, f"{type(error).__name__}: {error}"]))
+"""
+STUDY = """
 import json, sys
 from pathlib import Path
 from continual_learning import cli
 from continual_learning.experiments import launch, processes, registry
-from tests.experiments.counting import collected
-from tests.experiments.test_processes import SEEDS, WORDS
-folder, limit, *distributed = Path(sys.argv[1]), *sys.argv[2:]
-words = [*WORDS, "--out", str(folder / "two"), "--time-limit", limit]
+from tests.experiments.test_processes import WORDS
+folder, *distributed = sys.argv[1:]
+words = [*WORDS, "--out", folder, "--time-limit", "0.001s"]
 codes = [cli.main([*words, "--distributed", *distributed])]
-codes += [launch.resume(folder / "two", quiet=True)]
+codes += [launch.resume(Path(folder), quiet=True)]
 codes += [cli.main(words)]
-ring = collected(folder / "ring", SEEDS, lambda chunks: chunks == 3)
-print(json.dumps([processes.first(), codes, ring]))
 try:
-    launch.run(registry.get("gymnasium"), ["adam"], [0], folder / "host")
+    launch.run(registry.get("gymnasium"), ["adam"], [0], Path(folder))
 except Exception as error:
-    print(error)
+    print(json.dumps([processes.first(), codes, str(error)]))
 """
 
 
-def run_two(folder, limit):
-    """Runs the program in two processes; what each prints, and its errors."""
+def run_two(program, folder):
+    """Runs a program in two processes; what each prints last, as data, and its errors."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-c", TWO, str(folder), limit]
+    words = [sys.executable, "-c", program, str(folder)]
     words += [f"coordinator=localhost:{port}", "processes=2"]
     options = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     env = os.environ | {"JAX_PLATFORMS": "cpu"}
     both = [subprocess.Popen([*words, f"process={i}"], env=env, **options) for i in (0, 1)]
     try:
-        return [process.communicate(timeout=300) for process in both]
+        said = [process.communicate(timeout=300) for process in both]
     finally:
         for process in both:
             process.kill()
+    assert [process.returncode for process in both] == [0, 0], said
+    return [(json.loads(out.splitlines()[-1]), errors) for out, errors in said]
 
 
-@pytest.mark.parametrize(
-    ("limit", "code"),
-    [("1h", 0), pytest.param("0.001s", 75, marks=pytest.mark.slow)],  # which compiles twice
-)
-def test_two_processes_give_the_numbers_of_one(tmp_path, limit, code):
-    said = run_two(tmp_path, limit)
-    for (out, errors), is_first in zip(said, (True, False), strict=True):
-        assert len(out.splitlines()) >= 2, errors
-        first, codes, ring = json.loads(out.splitlines()[-2])
-        # Run, gone on with, and not begun again where there is a study, by either of them.
-        assert (first, codes) == (is_first, [code, 0, 2])
-        assert ring == collected(tmp_path / f"ring{first}", SEEDS)
-        assert "holds a study already" in errors
-        assert ("The first process failed" in errors) != is_first
-        assert "gymnasium has its environments on the host" in out
+def test_two_processes_stop_and_go_on_with_the_numbers_of_one(tmp_path):
+    """Of a ring, of which the first process keeps what is new; both are told of its failures."""
+    (first, _), (second, _) = run_two(RING, tmp_path / "two")
+    values = collected(tmp_path / "one", SEEDS)
+    failure = f"{tmp_path / 'two'} holds a study already"
+    assert first[:2] == [True, values] and first[2].startswith(f"StoreError: {failure}")
+    assert second[:2] == [False, values]
+    assert second[2].startswith(f"OtherProcessError: The first process failed: {failure}")
+
+
+@pytest.mark.slow
+def test_a_study_of_two_processes(tmp_path):
+    (first, errors), (second, others) = run_two(STUDY, tmp_path / "two")
+    # Stopped, gone on with, and not begun again where there is a study.
+    assert first[:2] == [True, [75, 0, 2]] and second[:2] == [False, [75, 0, 2]]
+    assert "continual: The first process failed" in others and "The first" not in errors
+    assert "gymnasium has its environments on the host" in first[2] == second[2]
 
     assert cli.main([*WORDS, "--out", str(tmp_path / "one")]) == 0
     one, two = load(tmp_path / "one"), load(tmp_path / "two")
