@@ -12,7 +12,8 @@ from typing import Any
 
 import jax
 
-from continual_learning.experiments import build, environment, extras, sinks, spec
+from continual_learning.experiments import build, environment, extras, processes, sinks, spec
+from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.progress import display
 from continual_learning.experiments.runner import Lanes, Progress, run_method
 from continual_learning.experiments.storage.store import Store
@@ -56,11 +57,17 @@ def run(
     """
     prepare(deterministic)
     study = Study(experiment, methods, seeds, hyper or {})
+    if processes.several() and isinstance(experiment, spec.HostSpec):
+        raise StudyError(
+            f"{experiment.name} has its environments on the host, which one process steps: leave "
+            "out --distributed, or divide its seeds into jobs."
+        )
     # What is missing shows before there is a folder, which could not be used again.
     for name in sinks:
         extras.require(name)
     data = build.data(experiment)
-    with Store.create(out, study.to_dict(), environment.facts()) as store:
+    facts = environment.facts()
+    with processes.open_store(lambda: Store.create(out, study.to_dict(), facts)) as store:
         return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds)
 
 
@@ -76,7 +83,7 @@ def resume(
 ) -> int:
     """Goes on with a study; the exit code. Arguments as in `run`."""
     prepare(deterministic)
-    with Store.open(path) as store:
+    with processes.open_store(lambda: Store.open(path)) as store:
         store.log(f"resumed: {environment.facts()}")
         data = build.data(Study.from_dict(store.study).experiment)
         return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds)
@@ -98,6 +105,12 @@ def status(path: Path) -> str:
     return "\n".join(lines)
 
 
+def ended(store: processes.AnyStore, experiment: spec.ExperimentSpec, method: str) -> bool:
+    """Whether a method has come to its end, or was ended by collapse."""
+    done = store.progress().get(method, 0) == build.chunks(experiment)
+    return done or ended_by_collapse(store, experiment, method)
+
+
 def _lanes(study: Study) -> str:
     if not study.hyper:
         return f"{study.lanes} seeds"
@@ -115,7 +128,7 @@ def prepare(deterministic: bool = False) -> None:
 
 
 def _go(
-    store: Store,
+    store: processes.AnyStore,
     data: Any,
     time_limit: float | None,
     quiet: bool,
@@ -126,22 +139,20 @@ def _go(
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
     began, store_path = time.monotonic(), Path(store.path)
+    if not processes.first():
+        quiet, names = True, ()
     outlets = sinks.open_sinks(list(names), store_path, store.study)
     try:
-        with _stop_signals() as stopped, display(quiet, len(methods)) as shown:
+        with stop_signals() as stopped, display(quiet, len(methods)) as shown:
             total = build.chunks(experiment)
             until = None if until_task is None else until_task * total // experiment.tasks
 
-            def ended(method: str) -> bool:
-                done = store.progress().get(method, 0) == total
-                return done or ended_by_collapse(store, experiment, method)
-
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
-                return late or bool(stopped())
+                return processes.agree(late or bool(stopped()))
 
             for method in methods:
-                if ended(method):
+                if ended(store, experiment, method):
                     continue
                 trainer = build.trainer(experiment, method, data)
                 shown.method(method, store.progress().get(method, 0), trainer.chunks)
@@ -168,28 +179,24 @@ def _go(
                 store.log(f"{method}: {word}")
                 if stop():
                     break
-            finished = all(map(ended, methods))
+            finished = all(ended(store, experiment, method) for method in methods)
     finally:
         for outlet in outlets:
             outlet.close()
-    if not quiet:
-        _tell_collapses(store, experiment, methods)
+    collapsed = [method for method in methods if ended_by_collapse(store, experiment, method)]
+    if collapsed and not quiet:
+        print(
+            f"Ended by collapse ({experiment.collapse}), with everything kept: "
+            f"{', '.join(collapsed)}. They are not resumed; a study without `stop` runs them to "
+            "their end."
+        )
     if not finished and not quiet:
         print(f"Stopped with everything kept. To go on: continual resume {store_path}")
     return 0 if finished else REQUEUE
 
 
-def _tell_collapses(store: Store, experiment: spec.ExperimentSpec, methods: Sequence[str]) -> None:
-    ended = [method for method in methods if ended_by_collapse(store, experiment, method)]
-    if ended:
-        print(
-            f"Ended by collapse ({experiment.collapse}), with everything kept: {', '.join(ended)}. "
-            "They are not resumed; a study without `stop` runs them to their end."
-        )
-
-
 @contextmanager
-def _stop_signals() -> Iterator[Callable[[], bool]]:
+def stop_signals() -> Iterator[Callable[[], bool]]:
     """SIGTERM and SIGINT end the run after the chunk; a second one ends it at once."""
     caught: list[int] = []
 

@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from continual_learning.agents.base import COMPILER_OPTIONS, HostTrainer, Program, Trainer
+from continual_learning.experiments import processes
 
 Columns = dict[str, np.ndarray]
 
@@ -44,12 +45,12 @@ class Lanes:
     Attributes:
       seeds: one per lane.
       hyper: {name: [lanes]}, hyper-parameters that differ between lanes.
-      devices: lanes are divided among them.
+      devices: lanes are divided among them; those of all processes, if there are several.
     """
 
     seeds: Sequence[int]
     hyper: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    devices: Sequence[Any] = dataclasses.field(default_factory=jax.local_devices)
+    devices: Sequence[Any] = dataclasses.field(default_factory=jax.devices)
 
     @property
     def padding(self) -> int:
@@ -63,14 +64,14 @@ class Lanes:
 
         def put(x: Any) -> jax.Array:
             x = jnp.concatenate([x, *[x[-1:]] * self.padding]) if self.padding else x
-            return jax.device_put(x, sharding)
+            return processes.put(x, sharding)
 
         return jax.tree.map(put, tree)
 
     def replicate(self, tree: Any) -> Any:
         """Puts arrays that all lanes share on every device."""
         mesh = Mesh(np.array(self.devices), ("lanes",))
-        return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+        return processes.put(tree, NamedSharding(mesh, PartitionSpec()))
 
     def real(self, tree: Any) -> Any:
         """[lanes, …] arrays without the padding."""
@@ -124,7 +125,7 @@ class Compiled:
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """The next chunk."""
         state, rows = self._chunk(state, self._hyper, self._data)
-        return state, self._lanes.real(rows)
+        return state, self._lanes.real(processes.gather(rows))
 
     def close(self) -> None:
         """There is nothing to free."""
@@ -164,6 +165,8 @@ def run_method(
 ) -> bool:
     """Runs, or goes on with, all lanes of a method.
 
+    Of several processes, all must call this alike, and `stop` must answer them alike.
+
     Args:
       method: its name in the store.
       trainer: the program.
@@ -194,7 +197,8 @@ def run_method(
             keeper.write_part(method, number, columns)
             now = time.monotonic()
             last, stopping = number + 1 == end, stop()
-            if last or stopping or now - kept >= checkpoint_seconds:
+            due = processes.agree(now - kept >= checkpoint_seconds)
+            if last or stopping or due:
                 # With its padding: a slice here would be a copy of all of it on the device.
                 keeper.save(method, number, state, len(lanes.seeds), trainer.ring)
                 kept = time.monotonic()

@@ -15,6 +15,7 @@ from continual_learning.analysis.report import metrics
 from continual_learning.experiments import spec
 from continual_learning.experiments.base import trusted
 from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.jobs import tree
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.parts import HYPER, Parts
 
@@ -89,6 +90,9 @@ def read(paths: Sequence[str | Path]) -> list[Section]:
     """The studies in these folders, by experiment, in the order in which they are given."""
     if not paths:
         raise StudyError("Name at least one folder of a study.")
+    given, paths = paths, [each for path in paths for each in tree.studies(path)]
+    if not paths:
+        raise StudyError(f"No job of {given[0]} has begun: there is nothing to show yet.")
     places = [Path(path).resolve() for path in paths]
     twice = [str(path) for i, path in enumerate(paths) if places[i] in places[:i]]
     if twice:
