@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from continual_learning.agents.base import HostTrainer, Program, Trainer
+from continual_learning.agents.base import HostTrainer, Program, Trainer, planned_bytes
 
 Columns = dict[str, np.ndarray]
 
@@ -116,6 +116,11 @@ class Compiled:
         state, rows = self._chunk(state, self._hyper, self._data)
         return state, self._lanes.real(rows)
 
+    def memory(self) -> int:
+        """Bytes that a chunk needs of each device; nothing is run."""
+        state = jax.eval_shape(self._init, self._keys, self._hyper, self._data)
+        return planned_bytes(self._chunk.lower(state, self._hyper, self._data))
+
     def close(self) -> None:
         """There is nothing to free."""
 
@@ -167,7 +172,7 @@ def run_method(
     Returns:
       Whether the method is finished.
     """
-    with contextlib.closing(_program(trainer, lanes)) as program:
+    with contextlib.closing(program_of(trainer, lanes)) as program:
         found = keeper.restore(method, program.like)
         first = 0 if found is None else found[0] + 1
         if first >= trainer.chunks:
@@ -192,7 +197,7 @@ def run_method(
     return True
 
 
-def _program(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
+def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
     """What runs all lanes."""
     if isinstance(trainer, Trainer):
         return Compiled(trainer, lanes)
