@@ -196,7 +196,8 @@ def _labels(folders: list[Folder]) -> list[dict[str, str]]:
             by_method.setdefault(method, []).append(folder)
     apart = set()
     for method, having in by_method.items():
-        seeds = [seed for folder in having for seed in folder.seeds]
+        # Lanes of one folder may share a seed; they differ in numbers that the page shows.
+        seeds = [seed for folder in having for seed in set(folder.seeds)]
         specs = [_methods(folder.experiment).get(method) for folder in having]
         if len(set(seeds)) < len(seeds) or any(each != specs[0] for each in specs):
             apart.add(method)
