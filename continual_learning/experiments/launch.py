@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -37,8 +38,12 @@ def run(
     deterministic: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hyper: Mapping[str, Sequence[float]] | None = None,
+    chunks: int | None = None,
 ) -> int:
-    """Begins a study in the new folder `out`; the exit code. `hyper` as in `Study`."""
+    """Begins a study in the new folder `out`; the exit code.
+
+    `hyper` is as in `Study`. With `chunks` every method ends after so many, to be gone on with.
+    """
     prepare(deterministic)
     study = Study(experiment, methods, seeds, hyper or {})
     # What is missing shows before there is a folder, which could not be used again.
@@ -46,7 +51,7 @@ def run(
         extras.require(name)
     data = build.data(experiment)
     with Store.create(out, study.to_dict(), environment.facts()) as store:
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds, chunks)
 
 
 def resume(
@@ -57,13 +62,14 @@ def resume(
     sinks: Sequence[str] = (),
     deterministic: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    chunks: int | None = None,
 ) -> int:
-    """Goes on with a study; the exit code."""
+    """Goes on with a study; the exit code. `chunks` as for `run`."""
     prepare(deterministic)
     with Store.open(path) as store:
         store.log(f"resumed: {environment.facts()}")
         data = build.data(Study.from_dict(store.study).experiment)
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds, chunks)
 
 
 def status(path: Path) -> str:
@@ -105,6 +111,7 @@ def _go(
     quiet: bool,
     names: Sequence[str],
     checkpoint_seconds: float,
+    chunks: int | None = None,
 ) -> int:
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
@@ -130,6 +137,8 @@ def _go(
                 if ended(method):
                     continue
                 trainer = build.trainer(experiment, method, data)
+                if chunks is not None:
+                    trainer = dataclasses.replace(trainer, chunks=min(chunks, trainer.chunks))
                 shown.method(method, store.progress().get(method, 0), trainer.chunks)
 
                 def report(progress: Progress, headline: str = trainer.headline) -> None:
