@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from continual_learning.cli import jobs
 from continual_learning.experiments import extras, options, registry, spec
 from continual_learning.experiments.errors import StudyError
 
@@ -51,6 +52,9 @@ def add(command: Any, words: list[str]) -> None:
         each.add_argument("folder", type=Path, metavar="DIR", help="folder of the run")
     for each in (run, resume):
         add_running(each)
+        jobs.add_launching(each)
+    jobs.add_dividing(run)
+    resume.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
     command("doctor", _doctor, "say what is installed, and try one training step")
 
@@ -154,17 +158,20 @@ def _run(args: argparse.Namespace) -> int:
     chosen = _resolved(args)
     methods = options.methods(chosen, args.methods)
     seeds = list(range(chosen.seeds)) if args.seeds is None else args.seeds
+    if jobs.chosen(args):
+        return jobs.run(args, chosen, methods, seeds, running(args))
     return launch(args).run(chosen, methods, seeds, args.out, **running(args))
 
 
 def _resume(args: argparse.Namespace) -> int:
     folder = _folder(args)
-    return launch(args).resume(folder, **running(args))
+    code = jobs.resume(args, folder, running(args))
+    return launch(args).resume(folder, **running(args)) if code is None else code
 
 
 def _status(args: argparse.Namespace) -> int:
     folder = _folder(args)
-    print(launch(args).status(folder))
+    print(jobs.status(folder) or launch(args).status(folder))
     return 0
 
 

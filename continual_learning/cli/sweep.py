@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from continual_learning.cli import studies
+from continual_learning.cli import jobs, studies
 from continual_learning.experiments import extras, options, registry
 from continual_learning.experiments.errors import StudyError
 
@@ -64,6 +64,8 @@ def add(command: Any, words: list[str]) -> None:
     )
     options.add_scale(parser, studies.named_experiment(words))
     studies.add_running(parser)
+    jobs.add_launching(parser)
+    parser.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
     select = command("select", _select, "rank the settings of a sweep, and write its best.toml")
     select.add_argument("folder", type=Path, metavar="DIR", help="folder of the sweep")
     select.add_argument("--metric", metavar="NAME", help="in place of the sweep's")
@@ -73,20 +75,32 @@ def _sweep(args: argparse.Namespace) -> int:
     launch = studies.launch(args)
     running = studies.running(args)
     launch.prepare(running["deterministic"])
+    from continual_learning.experiments.jobs import launchers
     from continual_learning.experiments.sweeps import plan, run
     from continual_learning.experiments.sweeps.sweep import begun, write
+
+    elsewhere = jobs.asked_launcher(args) if jobs.chosen(args) else None
 
     sweep = _asked(args)
     configurations = sweep.grid.configurations()
     programs = plan.programs(sweep.experiment, sweep.method, configurations, sweep.seeds)
     if not begun(args.out, sweep):
-        run.begin(args.out, programs, run.Limits(args.memory, args.lanes))
+        named = run.LOCAL if elsewhere is None else launchers.to_dict(elsewhere)
+        run.begin(args.out, programs, run.Limits(args.memory, args.lanes), named)
         write(args.out, sweep)
+    if elsewhere is not None:
+        return jobs.resume(args, args.out, running) or _tell(args.out)
     code = run.run(args.out, **running)
     if code:
         print("The sweep is not finished. To go on, give the same command again.")
         return code
     return _chosen(args.out, None)
+
+
+def _tell(folder: Path) -> int:
+    """Says how the best of jobs is chosen that others may still be running."""
+    print(f"When all jobs are finished: continual select {folder}")
+    return 0
 
 
 def _asked(args: argparse.Namespace) -> Any:

@@ -88,6 +88,12 @@ def status(path: Path) -> str:
     return "\n".join(lines)
 
 
+def ended(store: Store, experiment: spec.ExperimentSpec, method: str) -> bool:
+    """Whether a method has come to its end, or was ended by collapse."""
+    done = store.progress().get(method, 0) == build.chunks(experiment)
+    return done or ended_by_collapse(store, experiment, method)
+
+
 def _lanes(study: Study) -> str:
     if not study.hyper:
         return f"{study.lanes} seeds"
@@ -119,22 +125,17 @@ def _go(
     outlets = sinks.open_sinks(list(names), store_path, store.study)
     finished = True
     try:
-        with _stop_signals() as stopped, display(quiet, len(methods)) as shown:
-            total = build.chunks(experiment)
-
-            def ended(method: str) -> bool:
-                done = store.progress().get(method, 0) == total
-                return done or ended_by_collapse(store, experiment, method)
+        with stop_signals() as stopped, display(quiet, len(methods)) as shown:
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return late or bool(stopped())
 
             def left() -> bool:
-                return not all(map(ended, methods))
+                return not all(ended(store, experiment, method) for method in methods)
 
             for method in methods:
-                if ended(method):
+                if ended(store, experiment, method):
                     continue
                 trainer = build.trainer(experiment, method, data)
                 if chunks is not None:
@@ -185,7 +186,7 @@ def _tell_collapses(store: Store, experiment: spec.ExperimentSpec, methods: Sequ
 
 
 @contextmanager
-def _stop_signals() -> Iterator[Callable[[], bool]]:
+def stop_signals() -> Iterator[Callable[[], bool]]:
     """SIGTERM and SIGINT end the run after the chunk; a second one ends it at once."""
     caught: list[int] = []
 

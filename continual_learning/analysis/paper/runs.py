@@ -17,6 +17,7 @@ from continual_learning.experiments import registry, spec
 from continual_learning.experiments.base import ExperimentSpec, located, trusted
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import fields_of
+from continual_learning.experiments.jobs.tree import studies
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.parts import HYPER
 
@@ -154,7 +155,7 @@ def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
     """The folders, if they are what the artefact is made of; else the error says what is."""
     artefact.check_possible()
     wanted = artefact.experiments
-    folders = [Folder.read(path) for path in paths]
+    folders = [Folder.read(each) for path in paths for each in studies(path)]
     for folder in folders:
         usual = registry.get(folder.spec.name) if folder.spec.name in registry.names() else None
         if folder.spec.name not in wanted or type(usual) is not type(folder.spec):

@@ -75,7 +75,7 @@ def create(path: str | Path, jobs: Sequence[Job], launcher: Mapping[str, Any]) -
     if twice or not names:
         what = f"two are called {', '.join(twice)}" if twice else "there is none"
         raise StudyError(f"A tree needs jobs with different names: {what}.")
-    text = _text(jobs, launcher)
+    data = _encoded(jobs, launcher)
     with explained("make the folder", path):
         make_folder(path)
         others = sorted(each.name for each in path.iterdir() if not each.name.endswith(".tmp"))
@@ -86,13 +86,13 @@ def create(path: str | Path, jobs: Sequence[Job], launcher: Mapping[str, Any]) -
         )
     with explained("make the folder", path / _JOBS):
         make_folder(path / _JOBS)
-    write_file(path / FILE, text)
+    write_file(path / FILE, data)
     return Tree(path, {job.name: job for job in jobs}, dict(launcher))
 
 
 def replace(tree: Tree, jobs: Sequence[Job]) -> Tree:
-    """Writes other jobs in place of those of a tree; folders are the caller's matter."""
-    write_file(tree.path / FILE, _text(jobs, tree.launcher))
+    """Writes other jobs in place of those of a tree; their folders are the caller's matter."""
+    write_file(tree.path / FILE, _encoded(jobs, tree.launcher))
     return dataclasses.replace(tree, jobs={job.name: job for job in jobs})
 
 
@@ -139,7 +139,7 @@ def studies(folder: str | Path) -> list[Path]:
     return [each for each in map(found.folder, found.jobs) if (each / manifest.STUDY).is_file()]
 
 
-def _text(jobs: Sequence[Job], launcher: Mapping[str, Any]) -> bytes:
+def _encoded(jobs: Sequence[Job], launcher: Mapping[str, Any]) -> bytes:
     import tomli_w
 
     tables = [{"name": job.name, "study": job.study.to_dict()} for job in jobs]

@@ -6,12 +6,13 @@ import dataclasses
 import datetime
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from continual_learning.experiments import build, launch
+from continual_learning.experiments import launch
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import tree as trees
 from continual_learning.experiments.jobs.job import Job
@@ -20,9 +21,9 @@ from continual_learning.experiments.storage.store import Store
 from continual_learning.experiments.study import Study
 from continual_learning.experiments.sweeps import pack
 from continual_learning.experiments.sweeps.plan import divide
-from continual_learning.experiments.watch import ended_by_collapse
 
-_LOCAL = {"name": "local"}
+LOCAL = {"name": "local"}
+"""Who runs the jobs if nobody else is named, also those that `continual resume` goes on with."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,15 +39,20 @@ class Limits:
     lanes: int | None = None
 
 
-def begin(folder: Path, programs: list[Study], limits: Limits, prefix: str = "block") -> None:
+def begin(
+    folder: Path,
+    programs: list[Study],
+    limits: Limits,
+    launcher: Mapping[str, Any] = LOCAL,
+) -> None:
     """Divides programs into jobs that fit into memory, and writes them into a new folder."""
     jobs, lines = [], []
     for study in programs:
         blocks, fit = pack.blocks(study, limits.memory, limits.lanes)
         numbers = range(len(jobs), len(jobs) + len(blocks))
-        jobs += [Job(f"{prefix}{n:03}", part) for n, part in zip(numbers, blocks, strict=True)]
+        jobs += [Job(f"block{n:03}", part) for n, part in zip(numbers, blocks, strict=True)]
         lines.append(_told(study, blocks, fit))
-    trees.create(folder, jobs, _LOCAL)
+    trees.create(folder, jobs, launcher)
     for line in lines:
         log(folder, line)
 
@@ -108,9 +114,9 @@ def _ended(tree: trees.Tree, job: Job, chunks: int | None) -> bool:
     folder, experiment, [method] = tree.folder(job.name), job.study.experiment, job.study.methods
     if not (folder / manifest.STUDY).is_file():
         return False
-    store, total = Store.read(folder), build.chunks(experiment)
-    done = store.progress().get(method, 0)
-    return done >= min(total, chunks or total) or ended_by_collapse(store, experiment, method)
+    store = Store.read(folder)
+    enough = chunks is not None and store.progress().get(method, 0) >= chunks
+    return enough or launch.ended(store, experiment, method)
 
 
 def _halve(tree: trees.Tree, job: Job) -> None:

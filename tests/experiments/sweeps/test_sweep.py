@@ -6,11 +6,13 @@ import pytest
 
 from continual_learning import cli
 from continual_learning.analysis import load
+from continual_learning.analysis.report import studies
+from continual_learning.analysis.report.series import locate
 from continual_learning.experiments import build, launch, registry, spec
 from continual_learning.experiments.errors import StudyError
-from continual_learning.experiments.jobs import tree
+from continual_learning.experiments.jobs import launchers, manage, tree
 from continual_learning.experiments.storage.files import StoreError
-from continual_learning.experiments.sweeps import pack
+from continual_learning.experiments.sweeps import pack, run
 from continual_learning.experiments.sweeps.grid import Grid
 from continual_learning.experiments.sweeps.plan import programs
 from continual_learning.experiments.sweeps.sweep import Sweep, read
@@ -37,11 +39,39 @@ def test_the_top_is_found_and_run(hill, capsys):
     assert best == own.override(**{"cpr.max_reset": 0.03, "cpr.every": 200})
     # Not what the preset has, so that the file makes a difference to those who run it.
     assert own.methods["cpr"].options["max_reset"] != 0.03
-    run = ["run", str(hill / "sweep" / "best.toml"), "--methods", "cpr", "--seeds", "2", "--quiet"]
-    assert cli.main([*run, "--out", str(hill / "reported")]) == 0
+    best = ["run", str(hill / "sweep" / "best.toml"), "--methods", "cpr", "--seeds", "2", "--quiet"]
+    assert cli.main([*best, "--out", str(hill / "reported")]) == 0
     rows = load(hill / "reported")
     assert sorted(rows.seed.unique()) == [0, 1]
     np.testing.assert_allclose(rows[rows.task == 2].test_accuracy.max(), 6.0, atol=0.02)
+
+
+def test_what_looks_at_jobs_looks_at_a_sweep(hill, capsys):
+    assert cli.main(words(hill / "sweep", "--lanes", "4", grid=["max_reset=0.01,0.03,0.9"])) == 0
+    assert cli.main(["status", str(hill / "sweep")]) == 0
+    assert "2 jobs, 2 finished" in capsys.readouterr().out
+    assert launchers.to_dict(launchers.from_dict(run.LOCAL))["name"] == "local"
+    [section] = studies.read([hill / "sweep"])
+    labels = [f"cpr (max_reset={value})" for value in (0.01, 0.03, 0.9)]
+    assert sorted(locate(section)) == labels
+    assert section.planned == {"cpr": [1000, 1001] * 3}
+
+
+def test_jobs_that_others_run(hill, monkeypatch, capsys):
+    given = []
+
+    def resume(folder, launcher, running, *, retry):
+        given.append((folder, launcher, running.time_limit, retry))
+        return 0
+
+    monkeypatch.setattr(manage, "resume", resume)
+    more = ["--lanes", "15", "--launcher", "local", "--parallel", "2", "--time-limit", "9"]
+    assert cli.main(words(hill / "sweep", *more)) == 0
+    [(folder, launcher, limit, retry)] = given
+    assert (folder, limit, retry) == (hill / "sweep", 9.0, False)
+    named = tree.read(folder).launcher
+    assert launchers.from_dict(named) == launcher and launcher.parallel == 2  # pyright: ignore
+    assert f"continual select {folder}" in capsys.readouterr().out
 
 
 def test_what_a_split_gives_is_what_one_program_gives(hill, capsys):
@@ -84,18 +114,18 @@ def test_a_stopped_sweep_goes_on_with_the_same_command(hill, capsys):
 
 
 def test_a_program_that_runs_out_of_memory_is_halved(hill, monkeypatch, capsys):
-    run = launch.run
+    begin = launch.run
 
     def greedy(experiment, methods, seeds, out, **options):
         if len(seeds) > 8:
-            stopped = run(experiment, methods, seeds, out, **options | {"time_limit": 0.0})
+            stopped = begin(experiment, methods, seeds, out, **options | {"time_limit": 0.0})
             assert stopped == 75
             for part in [*out.glob("metrics/*"), *out.glob("checkpoints/*")]:
                 for file in sorted(part.rglob("*"), reverse=True):
                     file.rmdir() if file.is_dir() else file.unlink()
                 part.rmdir()
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
-        return run(experiment, methods, seeds, out, **options)
+        return begin(experiment, methods, seeds, out, **options)
 
     monkeypatch.setattr(launch, "run", greedy)
     assert cli.main(words(hill / "sweep")) == 0
@@ -148,10 +178,8 @@ def test_what_cannot_be_asked(hill, capsys):
 
 def test_the_paper_s_grid_and_task(monkeypatch, tmp_path, capsys):
     """Without --grid; MT1 is tuned on a task of its own, and reported on any."""
-    from continual_learning.experiments.sweeps import run
-
     asked = {}
-    monkeypatch.setattr(run, "begin", lambda out, programs, limits: asked.update(programs=programs))
+    monkeypatch.setattr(run, "begin", lambda out, programs, *more: asked.update(programs=programs))
     monkeypatch.setattr(run, "run", lambda out, **options: 75)
     start = ["sweep", "mt1", "--method", "cpr", "--scale", "smoke", "--memory", "2.5GB"]
     assert cli.main([*start, "--out", str(tmp_path / "a")]) == 75
