@@ -62,6 +62,13 @@ def add(command: Any, words: list[str]) -> None:
         metavar="NUMBER",
         help="lanes of a program at most (default: as many as fit, which is measured)",
     )
+    add(
+        "--halving",
+        type=options.argument(_halving),
+        metavar="NUMBER",
+        help="successive halving: all configurations for a while, the best one of NUMBER for "
+        "NUMBER times as long, and so on (default: whole runs of all)",
+    )
     options.add_scale(parser, studies.named_experiment(words))
     studies.add_running(parser)
     jobs.add_launching(parser)
@@ -75,32 +82,71 @@ def _sweep(args: argparse.Namespace) -> int:
     launch = studies.launch(args)
     running = studies.running(args)
     launch.prepare(running["deterministic"])
-    from continual_learning.experiments.jobs import launchers
-    from continual_learning.experiments.sweeps import plan, run
-    from continual_learning.experiments.sweeps.sweep import begun, write
+    from continual_learning.experiments.sweeps import run
+    from continual_learning.experiments.sweeps.sweep import begun
 
-    elsewhere = jobs.asked_launcher(args) if jobs.chosen(args) else None
-
-    sweep = _asked(args)
-    configurations = sweep.grid.configurations()
-    programs = plan.programs(sweep.experiment, sweep.method, configurations, sweep.seeds)
-    if not begun(args.out, sweep):
-        named = run.LOCAL if elsewhere is None else launchers.to_dict(elsewhere)
-        run.begin(args.out, programs, run.Limits(args.memory, args.lanes), named)
-        write(args.out, sweep)
-    if elsewhere is not None:
-        return jobs.resume(args, args.out, running) or _tell(args.out)
-    code = run.run(args.out, **running)
+    sweep, limits = _asked(args), run.Limits(args.memory, args.lanes)
+    there = begun(args.out, sweep)
+    if jobs.chosen(args):
+        return _hand_over(args, sweep, limits, there, running)
+    code = (_halve if args.halving else _run)(args.out, sweep, limits, there, running)
     if code:
         print("The sweep is not finished. To go on, give the same command again.")
         return code
     return _chosen(args.out, None)
 
 
-def _tell(folder: Path) -> int:
-    """Says how the best of jobs is chosen that others may still be running."""
-    print(f"When all jobs are finished: continual select {folder}")
-    return 0
+def _run(folder: Path, sweep: Any, limits: Any, there: bool, running: dict[str, Any]) -> int:
+    """Whole runs of all configurations, in this process."""
+    from continual_learning.experiments.sweeps import run
+
+    if not there:
+        _begin(folder, sweep, limits, run.LOCAL)
+    return run.run(folder, **running)
+
+
+def _halve(folder: Path, sweep: Any, limits: Any, there: bool, running: dict[str, Any]) -> int:
+    """Longer and longer runs of fewer and fewer configurations, in this process."""
+    from continual_learning.analysis import selection
+    from continual_learning.experiments.jobs import tree
+    from continual_learning.experiments.sweeps import halving
+    from continual_learning.experiments.sweeps.sweep import write
+
+    def rank(jobs: Path, candidates: Any, steps: int) -> list[Any]:
+        ranking = selection.rank(sweep, candidates, tree.studies(jobs), steps=steps)
+        return [each.configuration for each in ranking.best]
+
+    if not there:
+        write(folder, sweep)
+    candidates = sweep.grid.configurations()
+    return halving.halve(folder, sweep, candidates, sweep.halving, rank, limits, **running)
+
+
+def _hand_over(
+    args: argparse.Namespace, sweep: Any, limits: Any, there: bool, running: dict[str, Any]
+) -> int:
+    """Whole runs of all configurations, by a launcher."""
+    from continual_learning.experiments.jobs import launchers
+
+    if args.halving:
+        raise StudyError("--halving decides between runs: leave out --launcher.")
+    launcher = jobs.asked_launcher(args)
+    if not there:
+        _begin(args.out, sweep, limits, launchers.to_dict(launcher))
+    code = jobs.resume(args, args.out, running)
+    print(f"When all jobs are finished: continual select {args.out}")
+    return code or 0
+
+
+def _begin(folder: Path, sweep: Any, limits: Any, launcher: Any) -> None:
+    """Writes the jobs of all configurations, and then what they are."""
+    from continual_learning.experiments.sweeps import plan, run
+    from continual_learning.experiments.sweeps.sweep import write
+
+    configurations = sweep.grid.configurations()
+    programs = plan.programs(sweep.experiment, sweep.method, configurations, sweep.seeds)
+    run.begin(folder, programs, limits, launcher)
+    write(folder, sweep)
 
 
 def _asked(args: argparse.Namespace) -> Any:
@@ -120,7 +166,7 @@ def _asked(args: argparse.Namespace) -> Any:
         others = paper.TUNED_ON.get(experiment.name, {})
         given = [name for name in others if hasattr(args, name)]
         experiment = experiment.override(**{n: v for n, v in others.items() if n not in given})
-    return Sweep(experiment, reported, args.method, grid, seeds, args.metric)
+    return Sweep(experiment, reported, args.method, grid, seeds, args.metric, args.halving)
 
 
 def _select(args: argparse.Namespace) -> int:
@@ -134,11 +180,13 @@ def _chosen(folder: Path, metric: str | None) -> int:
     """Prints the ranking and writes the best settings."""
     from continual_learning.analysis import selection
     from continual_learning.experiments.jobs import tree
-    from continual_learning.experiments.sweeps.sweep import BEST, read
+    from continual_learning.experiments.sweeps.lanes import candidates
+    from continual_learning.experiments.sweeps.sweep import BEST, last_jobs, read
 
-    sweep = read(folder)
-    configurations = sweep.grid.configurations()
-    ranking = selection.rank(sweep, configurations, tree.studies(folder), metric=metric)
+    sweep, place = read(folder), last_jobs(folder)
+    studies = [job.study for job in tree.read(place).jobs.values()]
+    known = candidates(studies, sweep.grid)
+    ranking = selection.rank(sweep, known, tree.studies(place), metric=metric)
     print(selection.describe(ranking))
     selection.write_best(folder / BEST, sweep, ranking)
     print(f"To run the best with other seeds: continual run {folder / BEST} --out DIR")
@@ -162,4 +210,10 @@ def _bytes(text: str) -> int:
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise StudyError(f"--lanes must be a whole number above 0; got {text!r}.")
+    return int(text)
+
+
+def _halving(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise StudyError(f"--halving must be a whole number, at least 2; got {text!r}.")
     return int(text)

@@ -15,7 +15,7 @@ from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import StoreError, write_file
 from continual_learning.experiments.sweeps.grid import Grid
 
-FILE, BEST = "sweep.toml", "best.toml"
+FILE, BEST, RUNGS = "sweep.toml", "best.toml", "rungs"
 FIRST_SEED = 1000
 """Seeds to tune on begin here, those to report at 0."""
 
@@ -33,6 +33,7 @@ class Sweep:
       seeds: every configuration is run with each. None is one of those to be reported, which are
         0 to `reported.seeds` − 1: performance on seeds that chose the settings flatters them.
       metric: what is to be high at the end; None for what `analysis` takes for its main metric.
+      halving: η of successive halving; None for whole runs of all configurations.
     """
 
     experiment: ExperimentSpec
@@ -41,6 +42,7 @@ class Sweep:
     grid: Grid
     seeds: Sequence[int]
     metric: str | None = None
+    halving: int | None = None
 
     def __post_init__(self):
         if self.method not in self.experiment.methods:
@@ -57,14 +59,16 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return {
+        data = {
             "experiment": spec.to_dict(self.experiment),
             "reported": spec.to_dict(self.reported),
             "method": self.method,
             "grid": self.grid.to_dict(),
             "seeds": list(self.seeds),
-            **({} if self.metric is None else {"metric": self.metric}),
+            "metric": self.metric,
+            "halving": self.halving,
         }
+        return {name: value for name, value in data.items() if value is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Sweep:
@@ -76,6 +80,7 @@ class Sweep:
             Grid.from_dict(data["grid"]),
             list(data["seeds"]),
             data.get("metric"),
+            data.get("halving"),
         )
 
 
@@ -107,3 +112,8 @@ def read(folder: Path) -> Sweep:
         return Sweep.from_dict(tomllib.loads(path.read_text("utf-8"))["sweep"])
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is damaged ({error!r}): restore it from a copy.") from error
+
+
+def last_jobs(folder: Path) -> Path:
+    """Where the jobs of a sweep are; of successive halving, those of the last rung so far."""
+    return max((path for path in folder.glob(f"{RUNGS}/*") if path.is_dir()), default=folder)
