@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import copy
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from continual_learning.cli import jobs, studies
 from continual_learning.experiments import extras, options, registry
-from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.errors import StudyError, unknown
 
+_BATCH = 16
 _UNITS = {"": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 
@@ -58,16 +60,31 @@ def add(command: Any, words: list[str]) -> None:
     )
     add(
         "--lanes",
-        type=options.argument(_count),
+        type=options.argument(_count("--lanes")),
         metavar="NUMBER",
         help="lanes of a program at most (default: as many as fit, which is measured)",
     )
     add(
         "--halving",
-        type=options.argument(_halving),
+        type=options.argument(_count("--halving", 2)),
         metavar="NUMBER",
         help="successive halving: all configurations for a while, the best one of NUMBER for "
         "NUMBER times as long, and so on (default: whole runs of all)",
+    )
+    add(
+        "--sampler", metavar="NAME", help="optuna: try only some points of the grid, which it names"
+    )
+    add(
+        "--trials",
+        type=options.argument(_count("--trials")),
+        metavar="NUMBER",
+        help="how many points the sampler names",
+    )
+    add(
+        "--trials-per-batch",
+        type=options.argument(_count("--trials-per-batch")),
+        metavar="NUMBER",
+        help=f"how many of them run side by side before it learns of them (default: {_BATCH})",
     )
     options.add_scale(parser, studies.named_experiment(words))
     studies.add_running(parser)
@@ -82,71 +99,32 @@ def _sweep(args: argparse.Namespace) -> int:
     launch = studies.launch(args)
     running = studies.running(args)
     launch.prepare(running["deterministic"])
+    from continual_learning.cli import sweep_runs
     from continual_learning.experiments.sweeps import run
     from continual_learning.experiments.sweeps.sweep import begun
 
     sweep, limits = _asked(args), run.Limits(args.memory, args.lanes)
-    there = begun(args.out, sweep)
-    if jobs.chosen(args):
-        return _hand_over(args, sweep, limits, there, running)
-    code = (_halve if args.halving else _run)(args.out, sweep, limits, there, running)
+    elsewhere = _launcher(args) if jobs.chosen(args) else None
+    if not begun(args.out, sweep):
+        sweep_runs.begin(args.out, sweep, limits, elsewhere or run.LOCAL)
+    if elsewhere is not None:
+        code = jobs.resume(args, args.out, running)
+        print(f"When all jobs are finished: continual select {args.out}")
+        return code or 0
+    code = sweep_runs.go(args.out, sweep, limits, **running)
     if code:
         print("The sweep is not finished. To go on, give the same command again.")
         return code
-    return _chosen(args.out, None)
+    return sweep_runs.choose(args.out)
 
 
-def _run(folder: Path, sweep: Any, limits: Any, there: bool, running: dict[str, Any]) -> int:
-    """Whole runs of all configurations, in this process."""
-    from continual_learning.experiments.sweeps import run
-
-    if not there:
-        _begin(folder, sweep, limits, run.LOCAL)
-    return run.run(folder, **running)
-
-
-def _halve(folder: Path, sweep: Any, limits: Any, there: bool, running: dict[str, Any]) -> int:
-    """Longer and longer runs of fewer and fewer configurations, in this process."""
-    from continual_learning.analysis import selection
-    from continual_learning.experiments.jobs import tree
-    from continual_learning.experiments.sweeps import halving
-    from continual_learning.experiments.sweeps.sweep import write
-
-    def rank(jobs: Path, candidates: Any, steps: int) -> list[Any]:
-        ranking = selection.rank(sweep, candidates, tree.studies(jobs), steps=steps)
-        return [each.configuration for each in ranking.best]
-
-    if not there:
-        write(folder, sweep)
-    candidates = sweep.grid.configurations()
-    return halving.halve(folder, sweep, candidates, sweep.halving, rank, limits, **running)
-
-
-def _hand_over(
-    args: argparse.Namespace, sweep: Any, limits: Any, there: bool, running: dict[str, Any]
-) -> int:
-    """Whole runs of all configurations, by a launcher."""
+def _launcher(args: argparse.Namespace) -> Any:
+    """The launcher of all jobs, as plain data."""
     from continual_learning.experiments.jobs import launchers
 
-    if args.halving:
-        raise StudyError("--halving decides between runs: leave out --launcher.")
-    launcher = jobs.asked_launcher(args)
-    if not there:
-        _begin(args.out, sweep, limits, launchers.to_dict(launcher))
-    code = jobs.resume(args, args.out, running)
-    print(f"When all jobs are finished: continual select {args.out}")
-    return code or 0
-
-
-def _begin(folder: Path, sweep: Any, limits: Any, launcher: Any) -> None:
-    """Writes the jobs of all configurations, and then what they are."""
-    from continual_learning.experiments.sweeps import plan, run
-    from continual_learning.experiments.sweeps.sweep import write
-
-    configurations = sweep.grid.configurations()
-    programs = plan.programs(sweep.experiment, sweep.method, configurations, sweep.seeds)
-    run.begin(folder, programs, limits, launcher)
-    write(folder, sweep)
+    if args.halving is not None or args.trials is not None:
+        raise StudyError("--halving and --trials decide between runs: leave out --launcher.")
+    return launchers.to_dict(jobs.asked_launcher(args))
 
 
 def _asked(args: argparse.Namespace) -> Any:
@@ -166,31 +144,37 @@ def _asked(args: argparse.Namespace) -> Any:
         others = paper.TUNED_ON.get(experiment.name, {})
         given = [name for name in others if hasattr(args, name)]
         experiment = experiment.override(**{n: v for n, v in others.items() if n not in given})
-    return Sweep(experiment, reported, args.method, grid, seeds, args.metric, args.halving)
+    trials, batch = _trials(args, len(grid))
+    return Sweep(
+        experiment, reported, args.method, grid, seeds, args.metric, args.halving, trials, batch
+    )
+
+
+def _trials(args: argparse.Namespace, points: int) -> tuple[int | None, int | None]:
+    """How many points of the grid a sampler chooses, and how many at a time."""
+    if args.sampler is None:
+        if args.trials is not None or args.trials_per_batch is not None:
+            raise StudyError("--trials and --trials-per-batch go with --sampler optuna.")
+        return None, None
+    if args.sampler != "optuna":
+        raise unknown("sampler", args.sampler, ["optuna"])
+    extras.require("optuna")
+    if args.trials is None:
+        raise StudyError("--sampler needs --trials, the number of configurations to try.")
+    if args.trials > points:
+        raise StudyError(
+            f"--trials must be at most the {points} configurations of the grid, got {args.trials}."
+        )
+    return args.trials, min(args.trials_per_batch or _BATCH, args.trials)
 
 
 def _select(args: argparse.Namespace) -> int:
     extras.require("studies")
     if not args.folder.is_dir():
         raise StudyError(f"There is no folder {args.folder}.")
-    return _chosen(args.folder, args.metric)
+    from continual_learning.cli import sweep_runs
 
-
-def _chosen(folder: Path, metric: str | None) -> int:
-    """Prints the ranking and writes the best settings."""
-    from continual_learning.analysis import selection
-    from continual_learning.experiments.jobs import tree
-    from continual_learning.experiments.sweeps.lanes import candidates
-    from continual_learning.experiments.sweeps.sweep import BEST, last_jobs, read
-
-    sweep, place = read(folder), last_jobs(folder)
-    studies = [job.study for job in tree.read(place).jobs.values()]
-    known = candidates(studies, sweep.grid)
-    ranking = selection.rank(sweep, known, tree.studies(place), metric=metric)
-    print(selection.describe(ranking))
-    selection.write_best(folder / BEST, sweep, ranking)
-    print(f"To run the best with other seeds: continual run {folder / BEST} --out DIR")
-    return 0
+    return sweep_runs.choose(args.folder, args.metric)
 
 
 def _seeds(text: str) -> list[int]:
@@ -207,13 +191,10 @@ def _bytes(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise StudyError(f"--lanes must be a whole number above 0; got {text!r}.")
-    return int(text)
+def _count(flag: str, least: int = 1) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise StudyError(f"{flag} must be a whole number, at least {least}; got {text!r}.")
+        return int(text)
 
-
-def _halving(text: str) -> int:
-    if not text.isdecimal() or int(text) < 2:
-        raise StudyError(f"--halving must be a whole number, at least 2; got {text!r}.")
-    return int(text)
+    return count

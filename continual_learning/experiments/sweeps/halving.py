@@ -26,7 +26,7 @@ from continual_learning.experiments.study import Study
 from continual_learning.experiments.sweeps import plan, run
 from continual_learning.experiments.sweeps.grid import Configuration
 from continual_learning.experiments.sweeps.lanes import configurations, point
-from continual_learning.experiments.sweeps.sweep import RUNGS, Sweep
+from continual_learning.experiments.sweeps.sweep import Sweep, rung_folder
 
 Rank = Callable[[Path, Sequence[Configuration], int], list[Configuration]]
 """(folder of jobs, configurations, steps of their runs) -> the configurations, the best first."""
@@ -71,7 +71,6 @@ def halve(
     folder: Path,
     sweep: Sweep,
     candidates: Sequence[Configuration],
-    eta: int,
     rank: Rank,
     limits: run.Limits,
     **running: Any,
@@ -80,17 +79,17 @@ def halve(
 
     Args:
       folder: of the sweep.
-      sweep: what is run.
+      sweep: what is run; has η.
       candidates: the configurations of the first rung.
-      eta: how many times fewer and longer each rung is.
       rank: puts configurations in order.
       limits: what a program may take.
       **running: options of `run.run`.
     """
+    assert sweep.halving is not None
     kept = list(candidates)
     before: tuple[Path, int] | None = None
-    for number, rung in enumerate(rungs(sweep.experiment, len(candidates), eta)):
-        here = folder / RUNGS / f"{number:02}"
+    for number, rung in enumerate(rungs(sweep.experiment, len(candidates), sweep.halving)):
+        here = rung_folder(folder, number)
         if before is not None:
             best = rank(before[0], kept, before[1])[: rung.configurations]
             chosen = {point(each) for each in best}

@@ -15,7 +15,7 @@ from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import StoreError, write_file
 from continual_learning.experiments.sweeps.grid import Grid
 
-FILE, BEST, RUNGS = "sweep.toml", "best.toml", "rungs"
+FILE, BEST = "sweep.toml", "best.toml"
 FIRST_SEED = 1000
 """Seeds to tune on begin here, those to report at 0."""
 
@@ -34,6 +34,8 @@ class Sweep:
         0 to `reported.seeds` − 1: performance on seeds that chose the settings flatters them.
       metric: what is to be high at the end; None for what `analysis` takes for its main metric.
       halving: η of successive halving; None for whole runs of all configurations.
+      trials: how many points of the grid a sampler chooses; None for all of them.
+      batch: how many of these run side by side.
     """
 
     experiment: ExperimentSpec
@@ -43,6 +45,8 @@ class Sweep:
     seeds: Sequence[int]
     metric: str | None = None
     halving: int | None = None
+    trials: int | None = None
+    batch: int | None = None
 
     def __post_init__(self):
         if self.method not in self.experiment.methods:
@@ -67,6 +71,8 @@ class Sweep:
             "seeds": list(self.seeds),
             "metric": self.metric,
             "halving": self.halving,
+            "trials": self.trials,
+            "batch": self.batch,
         }
         return {name: value for name, value in data.items() if value is not None}
 
@@ -81,6 +87,8 @@ class Sweep:
             list(data["seeds"]),
             data.get("metric"),
             data.get("halving"),
+            data.get("trials"),
+            data.get("batch"),
         )
 
 
@@ -114,6 +122,25 @@ def read(folder: Path) -> Sweep:
         raise StoreError(f"{path} is damaged ({error!r}): restore it from a copy.") from error
 
 
-def last_jobs(folder: Path) -> Path:
-    """Where the jobs of a sweep are; of successive halving, those of the last rung so far."""
-    return max((path for path in folder.glob(f"{RUNGS}/*") if path.is_dir()), default=folder)
+def rung_folder(folder: Path, number: int) -> Path:
+    """Where a rung of successive halving has its jobs."""
+    return folder / "rungs" / f"{number:02}"
+
+
+def batch_folder(folder: Path, number: int) -> Path:
+    """Where a batch of a sampler is: as a sweep of its configurations."""
+    return folder / "batches" / f"{number:03}"
+
+
+def first_jobs(folder: Path) -> Path:
+    """Where the jobs of all configurations of a sweep or a batch are."""
+    first = rung_folder(folder, 0)
+    return first if first.is_dir() else folder
+
+
+def last_jobs(folder: Path) -> list[Path]:
+    """Where the longest runs so far are: the last rung of halving, of each batch of a sampler."""
+    batches = sorted(folder.glob("batches/*"))
+    if batches:
+        return [place for batch in batches for place in last_jobs(batch)]
+    return [max(folder.glob("rungs/*"), default=folder)]
