@@ -127,6 +127,8 @@ def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> N
             cli.main(words)
         return
     code = 0
+    if words[0] == "sweep":
+        words += SMALL.split()
     if words[0] == "run":
         words = smaller(words, diagnostics)
         if any(each.startswith(f"continual resume {option(words, '--out')}") for each in later):
@@ -138,6 +140,8 @@ def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> N
     if words[0] == "run" and code == 0:
         expected = len(option(words, "--methods").split(",")) * int(option(words, "--seeds"))
         assert len(load(option(words, "--out"))) == expected * 2
+    if words[0] == "sweep":
+        assert Path(option(words, "--out"), "best.toml").exists()
     if words[0] == "resume":
         assert load(words[1]).groupby(["method", "seed"]).task.nunique().eq(2).all()
         assert cli.main(["status", words[1]]) == 0

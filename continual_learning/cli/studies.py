@@ -18,7 +18,7 @@ def add(command: Any, words: list[str]) -> None:
       command: (name, function, help, more) -> its parser.
       words: of the command line: the experiment they name has options of its own.
     """
-    chosen = _experiment(words)
+    chosen = named_experiment(words)
 
     def fields(name: str) -> str:
         return "" if chosen else f" `continual {name} EXPERIMENT --help` explains its fields too."
@@ -132,9 +132,9 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     actions.add_argument("--stochastic", action="store_true", help="actions drawn as in training")
 
 
-def _experiment(words: list[str]) -> spec.ExperimentSpec | None:
+def named_experiment(words: list[str]) -> spec.ExperimentSpec | None:
     """The experiment that the words name, before its options are known."""
-    if words[:1] not in (["run"], ["show"]):
+    if words[:1] not in (["run"], ["show"], ["sweep"]):
         return None
     rest = words[1:]
     names = [word for word in rest if word in registry.names() or word.endswith(".toml")]

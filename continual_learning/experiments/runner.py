@@ -13,7 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from continual_learning.agents.base import COMPILER_OPTIONS, HostTrainer, Program, Trainer
+from continual_learning.agents.base import (
+    COMPILER_OPTIONS,
+    HostTrainer,
+    Program,
+    Trainer,
+    planned_bytes,
+)
 from continual_learning.experiments import processes
 
 Columns = dict[str, np.ndarray]
@@ -127,6 +133,11 @@ class Compiled:
         state, rows = self._chunk(state, self._hyper, self._data)
         return state, self._lanes.real(processes.gather(rows))
 
+    def memory(self) -> int:
+        """Bytes that a chunk needs of each device; nothing is run."""
+        state = jax.eval_shape(self._init, self._keys, self._hyper, self._data)
+        return planned_bytes(self._chunk.lower(state, self._hyper, self._data))
+
     def close(self) -> None:
         """There is nothing to free."""
 
@@ -182,7 +193,7 @@ def run_method(
     Returns:
       Whether the method is finished.
     """
-    with contextlib.closing(_program(trainer, lanes)) as program:
+    with contextlib.closing(program_of(trainer, lanes)) as program:
         found = keeper.restore(method, program.like)
         first = 0 if found is None else found[0] + 1
         end = trainer.chunks if until is None else min(until, trainer.chunks)
@@ -209,7 +220,7 @@ def run_method(
     return end == trainer.chunks
 
 
-def _program(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
+def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
     """What runs all lanes."""
     if isinstance(trainer, Trainer):
         return Compiled(trainer, lanes)
