@@ -22,7 +22,9 @@ def add(command: Any, words: list[str]) -> None:
     def fields(name: str) -> str:
         return "" if chosen else f" `continual {name} EXPERIMENT --help` explains its fields too."
 
-    command("list", _list, "list the experiments")
+    command("list", _list, "list the experiments").add_argument(
+        "--ablations", action="store_true", help="list the ablations instead"
+    )
     show = command(
         "show", _show, "print an experiment as TOML, to read or to change and run", fields("show")
     )
@@ -126,7 +128,8 @@ def _experiment(words: list[str]) -> spec.ExperimentSpec | None:
     if words[:1] not in (["run"], ["show"]):
         return None
     rest = words[1:]
-    names = [word for word in rest if word in registry.names() or word.endswith(".toml")]
+    known = [*registry.names(), *registry.ablations()]
+    names = [word for word in rest if word in known or word.endswith(".toml")]
     first = [word for word in rest[:1] if not word.startswith("-")]
     return next((registry.get(name) for name in names + first), None)
 
@@ -138,10 +141,10 @@ def _resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
 
 def _list(args: argparse.Namespace) -> int:
     rows = [("experiment", "seeds", "tasks", "title")]
-    for each in map(registry.get, registry.names()):
+    for each in map(registry.get, registry.ablations() if args.ablations else registry.names()):
         rows.append((each.name, str(each.seeds), str(each.tasks), each.title))
     for name, seeds, tasks, title in rows:
-        print(f"{name:26}{seeds:>5}{tasks:>7}  {title}")
+        print(f"{name:29}{seeds:>5}{tasks:>7}  {title}")
     return 0
 
 

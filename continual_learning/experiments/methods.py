@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import optax
@@ -122,6 +122,22 @@ def check_options(name: str, options: Mapping[str, Option]) -> None:
         reset_method(name, options, init="lecun_normal")
     except (TypeError, ValueError) as error:
         raise StudyError(str(error)) from None
+
+
+def check_numbers(reset: str | None, names: Iterable[str], others: Sequence[str]) -> None:
+    """Raises unless these are numbers that lanes may differ in.
+
+    Args:
+      reset: name of the reset method, whose numbers they may be.
+      names: to be checked.
+      others: names that are valid too.
+    """
+    cls = NoReset if reset is None else RESETS[reset]
+    own = [f.name for f in dataclasses.fields(cls) if "Number" in str(f.type)]
+    valid = ["learning_rate", "clip", *own, *others]
+    for name in names:
+        if name not in valid:
+            raise unknown("number of the method", name, valid)
 
 
 def _type(option: str, annotation: str) -> tuple[tuple[type, ...], str]:

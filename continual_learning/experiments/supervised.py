@@ -44,7 +44,13 @@ def trainer(experiment: SupervisedSpec, method: str, shared: Dataset) -> Trainer
         diagnostics=experiment.diagnostics,
     )
     return classifier(
-        MLP(experiment.hidden, shared.classes, experiment.activation, experiment.init),
+        MLP(
+            experiment.hidden,
+            shared.classes,
+            experiment.activation,
+            experiment.init,
+            experiment.layer_norm,
+        ),
         SupervisedStream(
             experiment.stream,
             shared.classes,

@@ -156,7 +156,8 @@ def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
     wanted = artefact.experiments
     folders = [Folder.read(path) for path in paths]
     for folder in folders:
-        usual = registry.get(folder.spec.name) if folder.spec.name in registry.names() else None
+        known = folder.spec.name in (*registry.names(), *registry.ablations())
+        usual = registry.get(folder.spec.name) if known else None
         if folder.spec.name not in wanted or type(usual) is not type(folder.spec):
             raise StudyError(
                 f"{folder.path} is a study of {folder.spec.name}; {artefact.id} "
