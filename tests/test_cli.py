@@ -78,7 +78,8 @@ def test_list_of_ablations(capsys):
 
 
 def test_an_ablation_is_run_by_its_name(launched):
-    assert cli.main("run slippery_ant_rho --scale smoke --out x --rollout 8".split()) == 75
+    words = "run slippery_ant_rho --scale smoke --out x --rollout 8"
+    assert cli.main(words.split()) == 75
     [(_, experiment, methods, seeds, _, _)] = launched
     assert experiment == registry.get("slippery_ant_rho").at_scale("smoke").override(rollout=8)
     assert (methods, seeds) == (["cpr"], [0, 1])

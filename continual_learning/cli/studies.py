@@ -31,13 +31,7 @@ def add(command: Any, words: list[str]) -> None:
     run = command("run", _run, "run a study: methods and seeds of an experiment", fields("run"))
     for each in (show, run):
         each.add_argument("experiment", metavar="EXPERIMENT", help="a name, or a TOML file")
-        each.add_argument(
-            "--seeds",
-            type=options.argument(options.seeds),
-            metavar="SEEDS",
-            help="how many (5: seeds 0 to 4), which (3,7) or a range (10:15) "
-            "(default: as many as the experiment has)",
-        )
+        add_seeds(each)
         options.add_scale(each, chosen)
     known = f": {', '.join(chosen.methods)}" if chosen else ""
     run.add_argument(
@@ -55,6 +49,17 @@ def add(command: Any, words: list[str]) -> None:
         add_running(each)
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
     command("doctor", _doctor, "say what is installed, and try one training step")
+
+
+def add_seeds(parser: argparse.ArgumentParser) -> None:
+    """Adds --seeds."""
+    parser.add_argument(
+        "--seeds",
+        type=options.argument(options.seeds),
+        metavar="SEEDS",
+        help="how many (5: seeds 0 to 4), which (3,7) or a range (10:15) "
+        "(default: as many as the experiment has)",
+    )
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
@@ -134,9 +139,15 @@ def _experiment(words: list[str]) -> spec.ExperimentSpec | None:
     return next((registry.get(name) for name in names + first), None)
 
 
-def _resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
+def resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
+    """The experiment that the options name."""
     chosen = options.resolve(registry.get(args.experiment), args)
     return chosen if args.seeds is None else chosen.override(seeds=len(args.seeds))
+
+
+def seeds_of(chosen: spec.ExperimentSpec, args: argparse.Namespace) -> list[int]:
+    """The seeds that the options name."""
+    return list(range(chosen.seeds)) if args.seeds is None else args.seeds
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -149,15 +160,14 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    print(spec.dumps(_resolved(args)), end="")
+    print(spec.dumps(resolved(args)), end="")
     return 0
 
 
 def _run(args: argparse.Namespace) -> int:
-    chosen = _resolved(args)
+    chosen = resolved(args)
     methods = options.methods(chosen, args.methods)
-    seeds = list(range(chosen.seeds)) if args.seeds is None else args.seeds
-    return launch(args).run(chosen, methods, seeds, args.out, **running(args))
+    return launch(args).run(chosen, methods, seeds_of(chosen, args), args.out, **running(args))
 
 
 def _resume(args: argparse.Namespace) -> int:

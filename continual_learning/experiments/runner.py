@@ -93,7 +93,7 @@ class Compiled:
         self._keys, self._hyper = lanes.place((lanes.keys(), hyper))
         self._data = lanes.replicate(trainer.data)
         self._init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
-        self._chunk = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
+        self._chunk: Any = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
 
     @property
     def like(self) -> Any:
@@ -110,6 +110,10 @@ class Compiled:
     def place(self, state: Any) -> Any:
         """A state on the devices, padded."""
         return self._lanes.place(state)
+
+    def compile(self, state: Any) -> None:
+        """Compiles the chunk that takes such a state now, not when it is first called."""
+        self._chunk = self._chunk.lower(state, self._hyper, self._data).compile()
 
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """The next chunk."""
@@ -167,7 +171,7 @@ def run_method(
     Returns:
       Whether the method is finished.
     """
-    with contextlib.closing(_program(trainer, lanes)) as program:
+    with contextlib.closing(program_of(trainer, lanes)) as program:
         found = keeper.restore(method, program.like)
         first = 0 if found is None else found[0] + 1
         if first >= trainer.chunks:
@@ -192,7 +196,7 @@ def run_method(
     return True
 
 
-def _program(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
+def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
     """What runs all lanes."""
     if isinstance(trainer, Trainer):
         return Compiled(trainer, lanes)
