@@ -6,6 +6,7 @@ import abc
 import contextlib
 import contextvars
 import dataclasses
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self
@@ -133,6 +134,11 @@ class ExperimentSpec(abc.ABC):
     def steps(self) -> int:
         """Steps of a seed in all tasks: the last one of a finished run."""
         return self.tasks * self.steps_per_task
+
+    @property
+    def points(self) -> int:
+        """Combinations of the values of `lanes`, each of which runs with every seed."""
+        return math.prod(map(len, self.lanes.values()))
 
     @abc.abstractmethod
     def _check(self) -> None:

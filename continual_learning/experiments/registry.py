@@ -38,6 +38,11 @@ def ablations() -> list[str]:
     return [f"{base}_{kind}" for base in rules.BASES for kind in rules.kinds(base)]
 
 
+def base_of(name: str) -> str:
+    """The experiment that one of this name is an ablation of; the name itself if of none."""
+    return next((base for base in rules.BASES if name.startswith(f"{base}_")), name)
+
+
 def get(name: str | Path) -> ExperimentSpec:
     """The experiment or ablation of that name, or that of a TOML file."""
     if is_file(name):
@@ -46,12 +51,12 @@ def get(name: str | Path) -> ExperimentSpec:
     with trusted():
         if name in _NAMES:
             return importlib.import_module(f"continual_learning.experiments.presets.{name}").SPEC
-        for base in rules.BASES:
+        base = base_of(name)
+        if base != name:
             kind = name.removeprefix(f"{base}_")
-            if kind in rules.kinds(base) and kind != name:
-                return rules.ABLATIONS[kind].of(get(base), name)
-            if kind != name:
+            if kind not in rules.kinds(base):
                 raise unknown(f"ablation of {base}", kind, rules.kinds(base))
+            return rules.ABLATIONS[kind].of(get(base), name)
     others = ["an ablation (`continual list --ablations`)", "or the path of a .toml file"]
     raise unknown("experiment", name, [*_NAMES, *others])
 

@@ -20,8 +20,11 @@ BASES = ("permuted_mnist", "permuted_digits", "slippery_ant", "slippery_humanoid
 
 RHO = (0.001, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.1)
 KAPPA = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 20.0, math.inf)
-SHAPES = (0, 1, 2, 3)
-"""Sigmoid, exp, softplus, linear: their numbers in `optim.shapes.SHAPES`."""
+SHAPES = ("sigmoid", "exp", "softplus", "linear")
+"""In the order of `optim.shapes.SHAPES`, where a lane has their number."""
+
+
+_NUMBERS = tuple(range(len(SHAPES)))
 
 
 class Ablation(NamedTuple):
@@ -79,9 +82,9 @@ def _rollout(factor: int) -> Callable[[ControlSpec], dict[str, Any]]:
 ABLATIONS: dict[str, Ablation] = {
     "rho": Ablation("CPR's largest reset ρ, 9 values", _lanes(max_reset=RHO)),
     "kappa": Ablation("CPR's sharpness κ, 10 values from 0 to ∞", _lanes(sharpness=KAPPA)),
-    "shape": Ablation("CPR's shape φ, all 4", _lanes(shape=SHAPES)),
+    "shape": Ablation("CPR's shape φ, all 4", _lanes(shape=_NUMBERS)),
     "shape_kappa": Ablation(
-        "CPR's shape φ and sharpness κ, 4 × 10", _lanes(shape=SHAPES, sharpness=KAPPA)
+        "CPR's shape φ and sharpness κ, 4 × 10", _lanes(shape=_NUMBERS, sharpness=KAPPA)
     ),
     "score": Ablation(
         "Utility of batch or per-sample gradients", _variant("per_sample", score="per_sample")
