@@ -14,6 +14,7 @@ from continual_learning.analysis.figures import theme
 from continual_learning.analysis.figures.curves import panel
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.figures.training import BANDS, LINES
+from continual_learning.analysis.figures.utilities import COLOURS
 from continual_learning.analysis.paper.artefacts import Artefact
 from continual_learning.analysis.paper.remarks import left_out, of_metric, once, remarks, usable
 from continual_learning.analysis.paper.runs import Runs, by_lane, by_value
@@ -53,7 +54,8 @@ def grid(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     y, form = _axis(next(iter(found.values())))
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("value:N", sort=None, title="κ", axis=alt.Axis(labelAngle=0, grid=False)),
-        color=theme.scale(_shades(list(found)), "shape"),
+        xOffset=alt.XOffset("shape:N", sort=list(COLOURS)),
+        color=theme.scale({name: COLOURS[name] for name in found}, "shape"),
     )
     scale, axis = alt.Scale(zero=False, padding=8), alt.Axis(format=form) if form else alt.Axis()
     middle = base.mark_line(point=True).encode(
