@@ -66,7 +66,10 @@ def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
         ),
         tasks,
         {"policy": optimizer(0), "value": optimizer(1)},
-        PPOConfig(**{name: getattr(experiment, name) for name in _shared()}),
+        PPOConfig(
+            **{name: getattr(experiment, name) for name in _shared()},
+            sample_scores=methods.needs_sample_scores(experiment.methods[method]),
+        ),
     )
 
 
@@ -75,5 +78,6 @@ def _network(experiment: ControlSpec, hidden: tuple[int, ...], outputs: int) -> 
 
 
 def _shared() -> list[str]:
-    """Fields of PPO that the experiment has by the same name: all but the size of the probe."""
-    return [f.name for f in dataclasses.fields(PPOConfig) if f.name != "probe"]
+    """Fields of PPO that the experiment has by the same name."""
+    others = ("probe", "sample_scores")
+    return [f.name for f in dataclasses.fields(PPOConfig) if f.name not in others]

@@ -86,6 +86,12 @@ def reset_method(
     return cls(**options, init=draw, key=key)
 
 
+def needs_sample_scores(method: MethodSpec) -> bool:
+    """Whether its reset method must be given per-sample scores."""
+    made = reset_method(method.reset, method.options, init="lecun_normal")
+    return "sample_scores" in made.requires
+
+
 def register_reset_method(name: str, cls: type[ResetMethod]) -> None:
     """Makes a reset method of your own known to specs by a name.
 

@@ -119,6 +119,19 @@ def test_every_combination_with_every_seed():
     assert own.hyper == {"decay": [0.5]} and own.seeds == [3]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["score", "outgoing", "recentring", "moments", "bias"])
+def test_variants_run_and_differ(kind, tmp_path):
+    changes = {"cpr.max_reset": 0.2, "cpr.every": 6}
+    chosen = get(f"permuted_digits_{kind}")
+    both = {f"{name}.{k.split('.')[1]}": v for name in chosen.methods for k, v in changes.items()}
+    chosen = chosen.override(**SMALL, **both)
+    assert launch.run(chosen, list(chosen.methods), [0, 1], tmp_path / "x", quiet=True) == 0
+    found = load(tmp_path / "x").groupby(["method", "seed", "step"])["test_loss"].first().unstack(0)
+    assert found.notna().all(axis=None)
+    assert (found.iloc[:, 0] - found.iloc[:, 1]).abs().max() > 1e-5
+
+
 def test_all_shapes_and_sharpnesses_are_one_program(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(
