@@ -122,6 +122,8 @@ def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> N
             cli.main(words)
         return
     code = 0
+    if words[0] == "sweep":
+        words += SMALL.split()
     if words[0] == "run":
         words = smaller(words, diagnostics)
         if any(each.startswith(f"continual resume {option(words, '--out')}") for each in later):
@@ -134,6 +136,8 @@ def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> N
         expected = len(option(words, "--methods").split(",")) * int(option(words, "--seeds"))
         points = 1 if words[1].endswith(".toml") else registry.get(words[1]).points
         assert len(load(option(words, "--out"))) == expected * points * 2
+    if words[0] == "sweep":
+        assert Path(option(words, "--out"), "best.toml").exists()
     if words[0] == "resume":
         assert load(words[1]).groupby(["method", "seed"]).task.nunique().eq(2).all()
         assert " to resume" not in launch.status(Path(words[1]))

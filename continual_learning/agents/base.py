@@ -64,6 +64,10 @@ class Program(Protocol):
         """The next chunk: the state after it, the old one being used up, and rows [lanes, rows]."""
         ...
 
+    def memory(self) -> int:
+        """Bytes that it needs of each device, by `planned_bytes`; nothing is run."""
+        ...
+
     def close(self) -> None:
         """Frees what it holds."""
         ...
@@ -82,6 +86,19 @@ class HostTrainer:
     chunks: int
     headline: str
     ring: str | None = None
+
+
+def planned_bytes(lowered: jax.stages.Lowered) -> int:
+    """Bytes of a device while a program runs: arguments, results and what lies between."""
+    plan = lowered.compile().memory_analysis()
+    if plan is None:
+        raise NotImplementedError(f"{jax.default_backend()} does not say what a program needs.")
+    return (
+        plan.argument_size_in_bytes
+        + plan.output_size_in_bytes
+        + plan.temp_size_in_bytes
+        - plan.alias_size_in_bytes  # results that take the place of arguments
+    )
 
 
 def strongly_typed(tree: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from continual_learning.experiments import extras, spec
 from continual_learning.experiments.base import trusted
 from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.jobs.tree import is_tree, studies
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.parts import HYPER, Parts, in_order, read_part
@@ -30,22 +31,25 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     are written anew when the study is resumed.
 
     Args:
-      folders: the folder of a study, or several.
+      folders: the folder of a study, or several. One with jobs stands for the studies of those
+        that have rows.
 
     Returns:
       Columns `method`, `seed`, `step`, `task`, hyper-parameters (`hyper_…`), metrics; sorted by
       method, hyper-parameters, seed, step, task. A column that a method lacks is NaN in its rows.
-      With several folders, the first column `study` is the folder as given. `attrs["studies"]`
-      has of each folder the `experiment` and the `last_step` of a run that is finished (None where
-      the experiment is not known); pandas keeps it when rows are chosen, not when tables are put
-      together.
+      With several folders, or jobs, the first column `study` is the folder of the study.
+      `attrs["studies"]` has of each folder the `experiment` and the `last_step` of a run that is
+      finished (None where the experiment is not known); pandas keeps it when rows are chosen, not
+      when tables are put together.
     """
     import pyarrow as pa
 
-    single = isinstance(folders, str | Path)
-    paths = [folders] if isinstance(folders, str | Path) else list(folders)
-    if not paths:
+    one = isinstance(folders, str | Path)
+    single = one and not is_tree(folders)
+    given = [folders] if one else list(folders)
+    if not given:
         raise ValueError("load needs at least one folder of a study.")
+    paths = [each for path in given for each in _with_rows(path)]
     seen = [Path(path).resolve() for path in paths]
     twice = sorted(
         {str(path) for path, real in zip(paths, seen, strict=True) if seen.count(real) > 1}
@@ -73,6 +77,16 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     frame = frame.sort_values([*first, *hyper, "seed", "step", "task"], ignore_index=True)
     frame.attrs[STUDIES] = {path: _facts(Path(path)) for path in tables}
     return frame
+
+
+def _with_rows(folder: str | Path) -> list[str | Path]:
+    """The folder of a study as it is; of a tree, the studies of jobs that have rows."""
+    if not is_tree(folder):
+        return [folder]
+    found = [each for each in studies(folder) if _files(Parts(each / "metrics"))]
+    if not found:
+        raise StoreError(f"{folder} has no metrics yet: they come with the first chunk of a job.")
+    return list(found)
 
 
 def _study(folder: Path) -> pa.Table:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import continual_learning
-from continual_learning.cli import bench, paper, report, studies
+from continual_learning.cli import bench, paper, report, studies, sweep
 from continual_learning.experiments.errors import StudyError, unknown
 
 FAILED = 2
@@ -85,6 +85,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
         return each
 
     studies.add(command, words)
+    sweep.add(command, words)
     report.add(command)
     paper.add(command)
     bench.add(command)

@@ -91,9 +91,10 @@ def _figure(args: argparse.Namespace) -> int:
 def _reproduce(args: argparse.Namespace) -> int:
     from continual_learning.analysis.paper import artefacts, plan
     from continual_learning.analysis.paper.runs import Folder
+    from continual_learning.experiments.jobs.tree import studies as studies_of
 
     if args.list:
-        folders = [Folder.read(word) for word in args.words]
+        folders = [Folder.read(each) for word in args.words for each in studies_of(word)]
         print(plan.listing(artefacts.ARTEFACTS.values(), folders))
         return 0
     if len(args.words) != 1:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from continual_learning.cli import jobs
 from continual_learning.experiments import extras, options, registry, spec
 from continual_learning.experiments.errors import StudyError
 
@@ -17,7 +18,7 @@ def add(command: Any, words: list[str]) -> None:
       command: (name, function, help, more) -> its parser.
       words: of the command line: the experiment they name has options of its own.
     """
-    chosen = _experiment(words)
+    chosen = named_experiment(words)
 
     def fields(name: str) -> str:
         return "" if chosen else f" `continual {name} EXPERIMENT --help` explains its fields too."
@@ -47,6 +48,9 @@ def add(command: Any, words: list[str]) -> None:
         each.add_argument("folder", type=Path, metavar="DIR", help="folder of the run")
     for each in (run, resume):
         add_running(each)
+        jobs.add_launching(each)
+    jobs.add_dividing(run)
+    resume.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
     command("doctor", _doctor, "say what is installed, and try one training step")
 
@@ -128,9 +132,9 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     actions.add_argument("--stochastic", action="store_true", help="actions drawn as in training")
 
 
-def _experiment(words: list[str]) -> spec.ExperimentSpec | None:
+def named_experiment(words: list[str]) -> spec.ExperimentSpec | None:
     """The experiment that the words name, before its options are known."""
-    if words[:1] not in (["run"], ["show"]):
+    if words[:1] not in (["run"], ["show"], ["sweep"]):
         return None
     rest = words[1:]
     known = [*registry.names(), *registry.ablations()]
@@ -167,17 +171,21 @@ def _show(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     chosen = resolved(args)
     methods = options.methods(chosen, args.methods)
-    return launch(args).run(chosen, methods, seeds_of(chosen, args), args.out, **running(args))
+    seeds = seeds_of(chosen, args)
+    if jobs.chosen(args):
+        return jobs.run(args, chosen, methods, seeds, running(args))
+    return launch(args).run(chosen, methods, seeds, args.out, **running(args))
 
 
 def _resume(args: argparse.Namespace) -> int:
     folder = _folder(args)
-    return launch(args).resume(folder, **running(args))
+    code = jobs.resume(args, folder, running(args))
+    return launch(args).resume(folder, **running(args)) if code is None else code
 
 
 def _status(args: argparse.Namespace) -> int:
     folder = _folder(args)
-    print(launch(args).status(folder))
+    print(jobs.status(folder) or launch(args).status(folder))
     return 0
 
 

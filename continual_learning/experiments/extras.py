@@ -25,6 +25,8 @@ EXTRAS: dict[str, dict[str, str]] = {
     "gymnasium": {"gymnasium": "gymnasium"},
     "metaworld": {"metaworld": "metaworld", "mujoco": "mujoco", "packaging": "packaging"},
     "video": {"imageio[ffmpeg]": "imageio_ffmpeg", "pillow": "PIL"},
+    "submitit": {"submitit": "submitit"},
+    "ray": {"ray": "ray"},
     "equinox": {"equinox": "equinox"},
     "haiku": {"dm-haiku": "haiku"},
     "oracle": {"minatar": "minatar"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -37,8 +38,12 @@ def run(
     deterministic: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hyper: Mapping[str, Sequence[float]] | None = None,
+    chunks: int | None = None,
 ) -> int:
-    """Begins a study in the new folder `out`; the exit code. `hyper` as in `Study`."""
+    """Begins a study in the new folder `out`; the exit code.
+
+    `hyper` is as in `Study`. With `chunks` every method ends after so many, to be gone on with.
+    """
     prepare(deterministic)
     study = Study(experiment, methods, seeds, hyper or {})
     # What is missing shows before there is a folder, which could not be used again.
@@ -46,7 +51,7 @@ def run(
         extras.require(name)
     data = build.data(experiment)
     with Store.create(out, study.to_dict(), environment.facts()) as store:
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds, chunks)
 
 
 def resume(
@@ -57,13 +62,14 @@ def resume(
     sinks: Sequence[str] = (),
     deterministic: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    chunks: int | None = None,
 ) -> int:
-    """Goes on with a study; the exit code."""
+    """Goes on with a study; the exit code. `chunks` as for `run`."""
     prepare(deterministic)
     with Store.open(path) as store:
         store.log(f"resumed: {environment.facts()}")
         data = build.data(Study.from_dict(store.study).experiment)
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds, chunks)
 
 
 def status(path: Path) -> str:
@@ -80,6 +86,12 @@ def status(path: Path) -> str:
             word = "ended by collapse"
         lines.append(f"  {method:16} {finished:5} of {total} chunks  {word}")
     return "\n".join(lines)
+
+
+def ended(store: Store, experiment: spec.ExperimentSpec, method: str) -> bool:
+    """Whether a method has come to its end, or was ended by collapse."""
+    done = store.progress().get(method, 0) == build.chunks(experiment)
+    return done or ended_by_collapse(store, experiment, method)
 
 
 def _lanes(study: Study) -> str:
@@ -105,6 +117,7 @@ def _go(
     quiet: bool,
     names: Sequence[str],
     checkpoint_seconds: float,
+    chunks: int | None = None,
 ) -> int:
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
@@ -112,24 +125,21 @@ def _go(
     outlets = sinks.open_sinks(list(names), store_path, store.study)
     finished = True
     try:
-        with _stop_signals() as stopped, display(quiet, len(methods)) as shown:
-            total = build.chunks(experiment)
-
-            def ended(method: str) -> bool:
-                done = store.progress().get(method, 0) == total
-                return done or ended_by_collapse(store, experiment, method)
+        with stop_signals() as stopped, display(quiet, len(methods)) as shown:
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return late or bool(stopped())
 
             def left() -> bool:
-                return not all(map(ended, methods))
+                return not all(ended(store, experiment, method) for method in methods)
 
             for method in methods:
-                if ended(method):
+                if ended(store, experiment, method):
                     continue
                 trainer = build.trainer(experiment, method, data)
+                if chunks is not None:
+                    trainer = dataclasses.replace(trainer, chunks=min(chunks, trainer.chunks))
                 shown.method(method, store.progress().get(method, 0), trainer.chunks)
 
                 def report(progress: Progress, headline: str = trainer.headline) -> None:
@@ -176,7 +186,7 @@ def _tell_collapses(store: Store, experiment: spec.ExperimentSpec, methods: Sequ
 
 
 @contextmanager
-def _stop_signals() -> Iterator[Callable[[], bool]]:
+def stop_signals() -> Iterator[Callable[[], bool]]:
     """SIGTERM and SIGINT end the run after the chunk; a second one ends it at once."""
     caught: list[int] = []
 

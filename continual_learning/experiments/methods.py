@@ -118,7 +118,7 @@ def check_options(name: str, options: Mapping[str, Option]) -> None:
     for option, value in options.items():
         if option not in option_names(cls):
             raise unknown(f"option of {name}", option, option_names(cls))
-        wanted, words = _type(option, str(known[option].type))
+        wanted, words = option_type(option, str(known[option].type))
         if type(value) not in wanted or value != value:
             raise StudyError(f"{option} of {name} must be {words}, got {value!r}.")
     needed = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in options]
@@ -146,7 +146,8 @@ def check_numbers(reset: str | None, names: Iterable[str], others: Sequence[str]
             raise unknown("number of the method", name, valid)
 
 
-def _type(option: str, annotation: str) -> tuple[tuple[type, ...], str]:
+def option_type(option: str, annotation: str) -> tuple[tuple[type, ...], str]:
+    """The types that an option of a reset method takes by its annotation, and the same in words."""
     if option == "init":
         return (str,), "the name of an initialiser or 'as_initialised'"
     if "bool" in annotation:

@@ -67,7 +67,7 @@ def assignment(spec: ExperimentSpec, text: str) -> tuple[str, Any]:
             raise unknown(f"field of {spec.name}", name, fields_of(type(spec)))
         known = fields_of(type(spec))[name]
     if known is None:
-        return name, _scalar(value)
+        return name, scalar(value)
     if known.is_table:
         raise StudyError(
             f"--set {text}: {known.name} is a table; set its entries (METHOD.OPTION=VALUE), or "
@@ -199,7 +199,7 @@ def _default(spec: ExperimentSpec, name: str) -> str:
     return "; ".join([f"default: {show(getattr(spec, name))}", *smaller])
 
 
-def _scalar(text: str) -> Any:
+def scalar(text: str) -> Any:
     """A number or bool as TOML writes it; "none" is None; anything else is text."""
     if text.lower() == "none":
         return None

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from continual_learning.agents.base import HostTrainer, Program, Trainer
+from continual_learning.agents.base import HostTrainer, Program, Trainer, planned_bytes
 
 Columns = dict[str, np.ndarray]
 
@@ -119,6 +119,11 @@ class Compiled:
         """The next chunk."""
         state, rows = self._chunk(state, self._hyper, self._data)
         return state, self._lanes.real(rows)
+
+    def memory(self) -> int:
+        """Bytes that a chunk needs of each device; nothing is run."""
+        state = jax.eval_shape(self._init, self._keys, self._hyper, self._data)
+        return planned_bytes(self._chunk.lower(state, self._hyper, self._data))
 
     def close(self) -> None:
         """There is nothing to free."""

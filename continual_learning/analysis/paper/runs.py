@@ -17,6 +17,7 @@ from continual_learning.experiments import registry, spec
 from continual_learning.experiments.base import ExperimentSpec, located, trusted
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import fields_of
+from continual_learning.experiments.jobs.tree import studies
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.parts import HYPER
 
@@ -160,7 +161,7 @@ def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
     """
     wanted = artefact.experiments
     valid = {*wanted, *map(registry.base_of, wanted)}
-    folders = [Folder.read(path) for path in paths]
+    folders = [Folder.read(each) for path in paths for each in studies(path)]
     for folder in folders:
         known = folder.spec.name in (*registry.names(), *registry.ablations())
         usual = registry.get(folder.spec.name) if known else None

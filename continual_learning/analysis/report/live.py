@@ -12,6 +12,7 @@ from pathlib import Path
 
 from continual_learning.analysis.report.page import make
 from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.jobs.tree import studies
 from continual_learning.experiments.storage.parts import Parts
 
 HOST = "127.0.0.1"
@@ -59,7 +60,7 @@ class Live:
     def _fingerprint(self) -> str:
         """Of the names, sizes and times of all files that the page depends on."""
         found = []
-        for folder in self._folders:
+        for folder in (each for given in self._folders for each in studies(given)):
             parts = Parts(folder / "metrics")
             files = [file for method in parts.methods() for file in parts.of(method).values()]
             names = ("study.toml", "environment.json", "log.txt")

@@ -1,0 +1,1 @@
+"""Studies divided into jobs, each a process of its own: what they are, who starts them, how far."""

@@ -1,0 +1,36 @@
+"""Who starts jobs: `local`, `submitit` (SLURM) and `ray`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.jobs.launchers.base import Launcher
+from continual_learning.experiments.jobs.launchers.local import Local
+from continual_learning.experiments.jobs.launchers.ray import Ray
+from continual_learning.experiments.jobs.launchers.submitit import Submitit
+
+LAUNCHERS: dict[str, type[Launcher]] = {"local": Local, "submitit": Submitit, "ray": Ray}
+"""By name."""
+
+
+def make(name: str, options: Mapping[str, Any]) -> Launcher:
+    """The launcher of that name, with its options."""
+    if name not in LAUNCHERS:
+        raise unknown("launcher", name, LAUNCHERS)
+    try:
+        return LAUNCHERS[name](**options)
+    except TypeError as error:
+        raise StudyError(f"The launcher {name} does not take these options: {error}.") from None
+
+
+def to_dict(launcher: Launcher) -> dict[str, Any]:
+    """A launcher as plain data, for `jobs.toml`."""
+    [name] = [name for name, kind in LAUNCHERS.items() if type(launcher) is kind]
+    return {"name": name, "options": launcher.options()}
+
+
+def from_dict(data: Mapping[str, Any]) -> Launcher:
+    """The inverse of `to_dict`."""
+    return make(str(data.get("name")), data.get("options", {}))

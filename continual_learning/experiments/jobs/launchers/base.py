@@ -1,0 +1,34 @@
+"""What a launcher is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from continual_learning.experiments.jobs.running import Running
+from continual_learning.experiments.jobs.tree import Tree
+
+
+class Launcher(Protocol):
+    """Starts the worker of every job somewhere. Its attributes are its options."""
+
+    def check(self) -> None:
+        """Raises if it cannot work here; called before there is a tree."""
+        ...
+
+    def options(self) -> dict[str, Any]:
+        """Its options as plain data: `type(self)(**options)` is the same launcher."""
+        ...
+
+    def run(self, tree: Tree, names: Sequence[str], running: Running) -> bool:
+        """Runs jobs of a tree, or hands them over.
+
+        Args:
+          tree: the jobs.
+          names: those to begin or to go on with.
+          running: options of every job.
+
+        Returns:
+          Whether they have ended; False if others see to that.
+        """
+        ...

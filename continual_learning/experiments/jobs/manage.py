@@ -1,0 +1,74 @@
+"""Begins the jobs of a study, goes on with them, and says how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from continual_learning.experiments import extras
+from continual_learning.experiments.jobs import launchers, states
+from continual_learning.experiments.jobs import tree as trees
+from continual_learning.experiments.jobs.job import Job
+from continual_learning.experiments.jobs.launchers.base import Launcher
+from continual_learning.experiments.jobs.running import DEFAULT, Running
+from continual_learning.experiments.jobs.worker import FAILED
+from continual_learning.experiments.launch import REQUEUE
+
+
+def begin(path: Path, jobs: Sequence[Job], launcher: Launcher, running: Running = DEFAULT) -> int:
+    """Begins jobs in the new folder `path`; the exit code as of `resume`."""
+    _check(launcher, running)
+    tree = trees.create(path, jobs, launchers.to_dict(launcher))
+    return _go(tree, launcher, list(tree.jobs), running)
+
+
+def resume(
+    path: Path,
+    launcher: Launcher | None = None,
+    running: Running = DEFAULT,
+    *,
+    retry: bool = False,
+) -> int:
+    """Goes on with the jobs that are neither finished nor running.
+
+    Args:
+      path: of the tree.
+      launcher: None: the one that they were begun with.
+      running: options of every job.
+      retry: whether to go on with those that failed, too.
+
+    Returns:
+      The exit code: 0 if all jobs are finished, or handed over; 75 if some are to be gone on with;
+      else 1: some failed.
+    """
+    tree = trees.read(path)
+    launcher = launcher or launchers.from_dict(tree.launcher)
+    _check(launcher, running)
+    wanted = ("not begun", "to resume", *(["failed"] if retry else []))
+    names = [name for name, state in states.states(tree).items() if state.word in wanted]
+    for name in names:
+        tree.failure(name).unlink(missing_ok=True)
+    return _go(tree, launcher, names, running)
+
+
+def status(path: Path) -> str:
+    """How far each job is, and why some failed."""
+    return states.describe(trees.read(path))
+
+
+def _check(launcher: Launcher, running: Running) -> None:
+    for sink in running.sinks:
+        extras.require(sink)
+    launcher.check()
+
+
+def _go(tree: trees.Tree, launcher: Launcher, names: Sequence[str], running: Running) -> int:
+    ended = launcher.run(tree, names, running) if names else True
+    if not ended:
+        running.tell(f"To see how far they are: continual status {tree.path}")
+        return 0
+    running.tell(states.describe(tree))
+    words = {state.word for state in states.states(tree).values()}
+    if words == {"finished"}:
+        return 0
+    return FAILED if words <= {"finished", "failed"} else REQUEUE

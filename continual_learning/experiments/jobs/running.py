@@ -1,0 +1,64 @@
+"""How jobs are to be run, whichever launcher starts them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from continual_learning.experiments.launch import CHECKPOINT_SECONDS
+
+_SINKS = ("tensorboard", "wandb")
+
+
+@dataclasses.dataclass(frozen=True)
+class Running:
+    """Options of `launch.run` that go to the process of every job.
+
+    Attributes:
+      time_limit: seconds; for all jobs together where they run in turn.
+      sinks: where rows go too.
+      deterministic: whether the same numbers must come again on a GPU.
+      checkpoint_seconds: how long a job goes without keeping its state.
+      quiet: whether launchers print nothing; jobs always write their logs.
+    """
+
+    time_limit: float | None = None
+    sinks: tuple[str, ...] = ()
+    deterministic: bool = False
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    quiet: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """As arguments of `launch.run` and `launch.resume`, for a process that writes a log."""
+        return {**dataclasses.asdict(self), "quiet": False}
+
+    def words(self) -> list[str]:
+        """As options of the worker's command line."""
+        words = ["--checkpoint-seconds", str(self.checkpoint_seconds)]
+        if self.time_limit is not None:
+            words += ["--time-limit", str(self.time_limit)]
+        words += [f"--{sink}" for sink in self.sinks]
+        return [*words, "--deterministic"] if self.deterministic else words
+
+    def tell(self, line: str) -> None:
+        """Prints a line, unless nothing is to be printed."""
+        if not self.quiet:
+            print(line, flush=True)
+
+    @staticmethod
+    def add(parser: argparse.ArgumentParser) -> None:
+        """Adds the options that `words` writes."""
+        parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after it")
+        parser.add_argument("--checkpoint-seconds", type=float, default=CHECKPOINT_SECONDS)
+        for name in (*_SINKS, "deterministic"):
+            parser.add_argument(f"--{name}", action="store_true")
+
+    @classmethod
+    def parsed(cls, args: argparse.Namespace) -> Running:
+        """What the options say."""
+        sinks = tuple(sink for sink in _SINKS if getattr(args, sink))
+        return cls(args.time_limit, sinks, args.deterministic, args.checkpoint_seconds)
+
+
+DEFAULT = Running()

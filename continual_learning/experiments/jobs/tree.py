@@ -1,0 +1,147 @@
+"""The folder of a study in jobs: `jobs.toml`, and `jobs/NAME/`, each the folder of a study."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from continual_learning.experiments.base import trusted
+from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.jobs.job import Job
+from continual_learning.experiments.storage import manifest
+from continual_learning.experiments.storage.files import (
+    StoreError,
+    explained,
+    make_folder,
+    write_file,
+)
+from continual_learning.experiments.study import Study
+
+SCHEMA = 1
+FILE = "jobs.toml"
+_JOBS = "jobs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """Jobs on the disk.
+
+    Attributes:
+      path: the folder.
+      jobs: {name: job}, in order.
+      launcher: what they were begun with, plain data: its `name` and its options.
+    """
+
+    path: Path
+    jobs: Mapping[str, Job]
+    launcher: Mapping[str, Any]
+
+    def job(self, name: str) -> Job:
+        """The job of that name."""
+        if name not in self.jobs:
+            raise unknown(f"job of {self.path}", name, self.jobs)
+        return self.jobs[name]
+
+    def folder(self, name: str) -> Path:
+        """Where a job is run; not there before it begins."""
+        return self.path / _JOBS / name
+
+    def log(self, name: str) -> Path:
+        """What the processes of a job print."""
+        return self.path / _JOBS / f"{name}.log"
+
+    def failure(self, name: str) -> Path:
+        """Why a job failed; not there if it did not."""
+        return self.path / _JOBS / f"{name}.failed.txt"
+
+    def lock(self, name: str) -> Path:
+        """Locked by the process that runs a job."""
+        return self.path / _JOBS / f"{name}.lock"
+
+
+def create(path: str | Path, jobs: Sequence[Job], launcher: Mapping[str, Any]) -> Tree:
+    """Writes the jobs into a new or empty folder; nothing runs yet.
+
+    Args:
+      path: the folder; parents are made too.
+      jobs: with different names.
+      launcher: plain data, kept for whoever goes on with them.
+    """
+    path, names = Path(path), [job.name for job in jobs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not names:
+        what = f"two are called {', '.join(twice)}" if twice else "there is none"
+        raise StudyError(f"A tree needs jobs with different names: {what}.")
+    data = _encoded(jobs, launcher)
+    with explained("make the folder", path):
+        make_folder(path)
+        others = sorted(each.name for each in path.iterdir() if not each.name.endswith(".tmp"))
+    if others:
+        what = "holds jobs already" if FILE in others else f"is not empty ({others[0]}, …)"
+        raise StoreError(
+            f"{path} {what}. Resume what is there, or choose another folder for new jobs."
+        )
+    with explained("make the folder", path / _JOBS):
+        make_folder(path / _JOBS)
+    write_file(path / FILE, data)
+    return Tree(path, {job.name: job for job in jobs}, dict(launcher))
+
+
+def replace(tree: Tree, jobs: Sequence[Job]) -> Tree:
+    """Writes other jobs in place of those of a tree; their folders are the caller's matter."""
+    write_file(tree.path / FILE, _encoded(jobs, tree.launcher))
+    return dataclasses.replace(tree, jobs={job.name: job for job in jobs})
+
+
+def is_tree(path: str | Path) -> bool:
+    """Whether a folder holds jobs, rather than one study."""
+    return (Path(path) / FILE).is_file()
+
+
+def read(path: str | Path) -> Tree:
+    """The jobs of a folder; raises a StoreError if it is none of ours."""
+    path = Path(path)
+    if not is_tree(path):
+        raise StoreError(f"{path} is not the folder of jobs: it has no {FILE}.")
+    file = path / FILE
+    with explained("read", file):
+        data = file.read_bytes()
+    try:
+        content = tomllib.loads(data.decode())
+    except ValueError as error:
+        raise StoreError(f"{file} is damaged ({error}): restore it from a copy.") from error
+    schema = content.get("schema")
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise StoreError(
+            f"{file} has schema {schema}, written by a newer version of continual-learning; this "
+            f"one reads schemas up to {SCHEMA}. Upgrade continual-learning."
+        )
+    try:
+        with trusted():  # checked when they were written, and again by what runs them
+            jobs = [Job(each["name"], Study.from_dict(each["study"])) for each in content["jobs"]]
+        return Tree(path, {job.name: job for job in jobs}, dict(content["launcher"]))
+    except (AttributeError, KeyError, StudyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{file} does not describe jobs ({type(error).__name__}: {error}): restore it from a "
+            "copy, or use the version of continual-learning that wrote it."
+        ) from error
+
+
+def studies(folder: str | Path) -> list[Path]:
+    """The folders of studies in a folder: itself or, of a tree, of the jobs that have begun."""
+    folder = Path(folder)
+    if not is_tree(folder):
+        return [folder]
+    found = read(folder)
+    return [each for each in map(found.folder, found.jobs) if (each / manifest.STUDY).is_file()]
+
+
+def _encoded(jobs: Sequence[Job], launcher: Mapping[str, Any]) -> bytes:
+    import tomli_w
+
+    tables = [{"name": job.name, "study": job.study.to_dict()} for job in jobs]
+    content = {"schema": SCHEMA, "launcher": launcher, "jobs": tables}
+    return tomli_w.dumps(manifest.plain(content, FILE)).encode()
