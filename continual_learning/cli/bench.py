@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,10 @@ def measured(
     from continual_learning.experiments.launch import prepare
 
     prepare()
+    print(
+        f"Compiling {len(names)} programs of {experiment.name}, then {rounds + 1} rounds of each.",
+        file=sys.stderr,
+    )
     found = bench.methods(experiment, names, seeds, rounds)
     print(found.text())
     if out is not None:

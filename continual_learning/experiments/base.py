@@ -152,16 +152,18 @@ class ExperimentSpec(abc.ABC):
                 f"{', '.join(self.methods)}."
             )
         for name, values in lanes.items():
-            listed = isinstance(values, list | tuple) and len(values) == len(set(values)) > 0
-            if not listed or not all(type(v) in (int, float) and v == v for v in values):
+            listed = isinstance(values, list | tuple) and all(
+                type(v) in (int, float) for v in values
+            )
+            if not listed or not values or len({v for v in values if v == v}) < len(values):
                 raise StudyError(
                     f"lanes.{name} must be a list of different numbers, got {values!r}."
                 )
         if lanes and not is_trusted():
-            from continual_learning.experiments.methods import check_numbers
+            from continual_learning.experiments.methods import check_lanes
 
-            [method], known = self.methods.values(), fields_of(type(self)).values()
-            check_numbers(method.reset, lanes, [f.name for f in known if f.type is float])
+            [method], known = self.methods.values(), fields_of(type(self))
+            check_lanes(method, lanes, {n: each for n, each in known.items() if each.type is float})
         return {name: tuple(values) for name, values in lanes.items()}
 
     def _checked_scale(self, scale: str, values: Any) -> dict[str, Any]:
