@@ -106,7 +106,7 @@ class Compiled:
         self._init = jax.jit(
             jax.vmap(trainer.init, (0, 0, None)), compiler_options=_RUNS_ONCE if on_cpu else None
         )
-        self._chunk = jax.jit(
+        self._chunk: Any = jax.jit(
             jax.vmap(trainer.chunk, (0, 0, None)),
             donate_argnums=0,
             compiler_options=COMPILER_OPTIONS,
@@ -127,6 +127,10 @@ class Compiled:
     def place(self, state: Any) -> Any:
         """A state on the devices, padded."""
         return self._lanes.place(state)
+
+    def compile(self, state: Any) -> None:
+        """Compiles the chunk that takes such a state now, not when it is first called."""
+        self._chunk = self._chunk.lower(state, self._hyper, self._data).compile()
 
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """The next chunk."""
