@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,6 +92,6 @@ def timed(
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """Waits for other measurements on this machine: they compile side by side, and run in turn."""
-    with open(Path(tempfile.gettempdir()) / "continual_bench.lock", "w") as file:
+    with open(Path(tempfile.gettempdir()) / f"continual_bench_{os.getuid()}.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
