@@ -5,6 +5,9 @@ of seeds and method, once there is something to learn from; and the games alone,
 actions. An update is one of all seeds.
 
     python benchmarks/sac.py --seeds 1 5 --methods adam cpr --json sac.json
+
+With --serial the training programs are also run with their kernels one after the other, and whether
+they say the same is written down.
 """
 
 from __future__ import annotations
@@ -49,6 +52,17 @@ def playing(experiment, seeds: int) -> tuple[Any, Any]:
     return jax.vmap(one), jax.jit(begin)(keys(seeds))
 
 
+def equal(trainer, seeds: int, one, other) -> bool:
+    """Whether two programs give the same states and rows, bit for bit."""
+    found = [jax.tree.leaves(program(training(trainer, seeds)[1])) for program in (one, other)]
+    return all(bool(jnp.array_equal(_bits(a), _bits(b))) for a, b in zip(*found, strict=True))
+
+
+def _bits(x: jax.Array) -> np.ndarray:
+    key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(x) if key else x).view(np.uint8)
+
+
 def main() -> None:
     """Prints a row per number of seeds and, with --json, adds it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -58,6 +72,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000, help="of all environments, per round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--capacity", type=int, help="of the replay")
+    parser.add_argument("--serial", action="store_true", help="also kernels one after the other")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = json.loads(args.json.read_text()) if args.json and args.json.exists() else []
@@ -76,6 +91,9 @@ def main() -> None:
         parts["games"] = playing(experiment, seeds)
         start = time.perf_counter()
         programs = compiled(parts)
+        if args.serial:
+            again = {f"{name}_serial": training(trainers[name], seeds) for name in trainers}
+            parts, programs = parts | again, programs | compiled(again, options=None)
         row = {
             "experiment": args.experiment,
             "seeds": seeds,
@@ -93,9 +111,14 @@ def main() -> None:
             played = args.steps * experiment.environments * seeds
             row[f"{name}_steps_per_second"] = round(played / middle)
             row[f"{name}_seconds"] = [round(s, 4) for s in times]
-            if name in args.methods:
+            if name != "games":
                 updates = args.steps * experiment.replay_ratio
                 row[f"{name}_milliseconds_per_update"] = round(1000 * middle / updates, 4)
+        if args.serial:
+            row["serial_is_equal"] = all(
+                equal(trainer, seeds, programs[name], programs[f"{name}_serial"])
+                for name, trainer in trainers.items()
+            )
         rows.append(row)
         print(json.dumps(row), flush=True)
         if args.json:
