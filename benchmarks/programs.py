@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -40,10 +45,19 @@ def timed(parts: Parts, programs: dict[str, Any], rounds: int) -> dict[str, list
     """Seconds of `rounds` calls of each program, in turn, after one that does not count."""
     states = {name: state for name, (_, state) in parts.items()}
     seconds = {name: [] for name in programs}
-    for _ in range(rounds + 1):
-        for name, program in programs.items():
-            start = time.perf_counter()
-            # The results are waited for too: what nobody asks for is not computed.
-            states[name], _ = jax.block_until_ready(program(states[name]))
-            seconds[name].append(time.perf_counter() - start)
+    with alone():
+        for _ in range(rounds + 1):
+            for name, program in programs.items():
+                start = time.perf_counter()
+                # The results are waited for too: what nobody asks for is not computed.
+                states[name], _ = jax.block_until_ready(program(states[name]))
+                seconds[name].append(time.perf_counter() - start)
     return {name: times[1:] for name, times in seconds.items()}
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Waits for other benchmarks on this machine: they compile side by side, and run in turn."""
+    with open(Path(tempfile.gettempdir()) / "continual_benchmark.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -68,6 +68,12 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="stop after this time with everything saved and exit code 75: 90, 90s, 8m, 1.5h",
     )
+    parser.add_argument(
+        "--until-task",
+        type=options.argument(options.tasks),
+        metavar="NUMBER",
+        help="stop when so many tasks are complete, as after --time-limit",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard files too")
     parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases too")
@@ -211,6 +217,7 @@ def running(args: argparse.Namespace) -> dict[str, Any]:
     """What these options say, as arguments of `launch.run` and `launch.resume`."""
     return {
         "time_limit": args.time_limit,
+        "until_task": args.until_task,
         "quiet": args.quiet,
         "sinks": _sinks(args),
         "deterministic": args.deterministic,

@@ -36,10 +36,25 @@ def run(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hyper: Mapping[str, Sequence[float]] | None = None,
 ) -> int:
-    """Begins a study in the new folder `out`; the exit code. `hyper` as in `Study`."""
+    """Begins a study in the new folder `out`; the exit code.
+
+    Args:
+      experiment: as in `Study`, like `methods`, `seeds` and `hyper`.
+      methods: which.
+      seeds: one per lane.
+      out: the folder.
+      time_limit: seconds after which to stop with everything saved.
+      quiet: whether to show no progress.
+      sinks: where metrics go beside the folder.
+      deterministic: same numbers again on a GPU.
+      until_task: how many tasks to complete of every method, if not all.
+      checkpoint_seconds: between checkpoints.
+      hyper: numbers of the lanes.
+    """
     prepare(deterministic)
     study = Study(experiment, methods, seeds, hyper or {})
     if processes.several() and isinstance(experiment, spec.HostSpec):
@@ -53,7 +68,7 @@ def run(
     data = build.data(experiment)
     facts = environment.facts()
     with processes.open_store(lambda: Store.create(out, study.to_dict(), facts)) as store:
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds)
 
 
 def resume(
@@ -63,14 +78,15 @@ def resume(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> int:
-    """Goes on with a study; the exit code."""
+    """Goes on with a study; the exit code. Arguments as in `run`."""
     prepare(deterministic)
     with processes.open_store(lambda: Store.open(path)) as store:
         store.log(f"resumed: {environment.facts()}")
         data = build.data(Study.from_dict(store.study).experiment)
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds)
 
 
 def status(path: Path) -> str:
@@ -117,6 +133,7 @@ def _go(
     time_limit: float | None,
     quiet: bool,
     names: Sequence[str],
+    until_task: int | None,
     checkpoint_seconds: float,
 ) -> int:
     study = Study.from_dict(store.study)
@@ -125,16 +142,14 @@ def _go(
     if not processes.first():
         quiet, names = True, ()
     outlets = sinks.open_sinks(list(names), store_path, store.study)
-    finished = True
     try:
         with stop_signals() as stopped, display(quiet, len(methods)) as shown:
+            total = build.chunks(experiment)
+            until = None if until_task is None else until_task * total // experiment.tasks
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return processes.agree(late or bool(stopped()))
-
-            def left() -> bool:
-                return not all(ended(store, experiment, method) for method in methods)
 
             for method in methods:
                 if ended(store, experiment, method):
@@ -149,7 +164,7 @@ def _go(
 
                 watch = Watch(store, experiment, method, trainer.headline)
                 store.log(f"{method}: begins")
-                finished = run_method(
+                done = run_method(
                     method,
                     trainer,
                     Lanes(study.seeds, study.arrays()),
@@ -157,15 +172,14 @@ def _go(
                     extend=watch,
                     stop=lambda watch=watch: stop() or watch.ended,
                     report=report,
+                    until=until,
                     checkpoint_seconds=checkpoint_seconds,
                 )
-                by_collapse = not finished and watch.ended
-                word = "finished" if finished else "ended by collapse" if by_collapse else "stopped"
+                word = "finished" if done else "ended by collapse" if watch.ended else "stopped"
                 store.log(f"{method}: {word}")
-                finished = finished or by_collapse
-                if not finished or (stop() and left()):
-                    finished = False
+                if stop():
                     break
+            finished = all(ended(store, experiment, method) for method in methods)
     finally:
         for outlet in outlets:
             outlet.close()

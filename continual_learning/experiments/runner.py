@@ -150,6 +150,7 @@ def run_method(
     extend: Callable[[int, Columns], Columns] = lambda chunk, columns: columns,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Progress], None] = lambda progress: None,
+    until: int | None = None,
     checkpoint_seconds: float = 60.0,
 ) -> bool:
     """Runs, or goes on with, all lanes of a method.
@@ -164,6 +165,7 @@ def run_method(
       extend: (chunk, its rows) -> the rows to keep, with columns that the host adds.
       stop: asked after every chunk; True ends the run with everything kept.
       report: told after every chunk.
+      until: how many chunks there shall be at most, if not all; the run ends there as by `stop`.
       checkpoint_seconds: how long to go without keeping the state. Chunks after the last state
         that was kept are run again after a crash.
 
@@ -173,17 +175,18 @@ def run_method(
     with contextlib.closing(_program(trainer, lanes)) as program:
         found = keeper.restore(method, program.like)
         first = 0 if found is None else found[0] + 1
-        if first >= trainer.chunks:
-            return True
+        end = trainer.chunks if until is None else min(until, trainer.chunks)
+        if first >= end:
+            return first >= trainer.chunks
         state = program.init() if found is None else program.place(found[1])
         kept = time.monotonic()
-        for number in range(first, trainer.chunks):
+        for number in range(first, end):
             begin = time.monotonic()
             state, rows = program.chunk(state)
             columns = extend(number, tidy(lanes, rows))
             keeper.write_part(method, number, columns)
             now = time.monotonic()
-            last, stopping = number + 1 == trainer.chunks, stop()
+            last, stopping = number + 1 == end, stop()
             due = processes.agree(now - kept >= checkpoint_seconds)
             if last or stopping or due:
                 # With its padding: a slice here would be a copy of all of it on the device.
@@ -193,7 +196,7 @@ def run_method(
             report(Progress(method, number + 1, trainer.chunks, now - begin, steps, columns))
             if stopping and not last:
                 return False
-    return True
+    return end == trainer.chunks
 
 
 def _program(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:

@@ -1,5 +1,7 @@
 """Jobs on this machine: processes that are killed and stopped, and who has which GPU."""
 
+import argparse
+import inspect
 import os
 import signal
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import pytest
 
 from continual_learning import cli
+from continual_learning.experiments import launch
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import launchers, manage, process, states, tree
 from continual_learning.experiments.jobs.launchers import local
@@ -130,3 +133,14 @@ def test_options_that_are_wrong(tmp_path, capsys):
         assert cli.main(words) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_options_reach_the_worker():
+    given = Running(5.5, ("wandb",), True, 3, 0.0)
+    parser = argparse.ArgumentParser()
+    Running.add(parser)
+    assert Running.parsed(parser.parse_args(given.words())) == given
+    assert Running.parsed(parser.parse_args(Running().words())) == Running()
+    options = given.options()
+    assert options.keys() <= inspect.signature(launch.run).parameters.keys()
+    assert options.keys() <= inspect.signature(launch.resume).parameters.keys()
