@@ -15,6 +15,7 @@ from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import launchers, manage, process, states, tree
 from continual_learning.experiments.jobs.launchers import local
 from continual_learning.experiments.jobs.running import Running
+from continual_learning.experiments.storage.store import Store
 from tests.experiments.jobs.small import (
     FIRST,
     SECOND,
@@ -53,6 +54,10 @@ def test_a_worker_killed_the_launcher_stopped_and_both_jobs_gone_on_with(
     assert states.states(made) == found  # what failed is left alone, and no time was left for more
     assert cli.main([*words, "--retry", "--launcher", "local", "--parallel", "2"]) == 0
     check_same(path, whole)
+    command = Store.read(made.folder(FIRST)).environment["command"]
+    assert command.startswith(
+        f"python -m continual_learning.experiments.jobs.worker {path} {FIRST}"
+    )
     assert cli.main(["status", str(path)]) == 0
     assert "2 jobs, 2 finished" in capsys.readouterr().out
     assert cli.main(words) == 0  # nothing left to do
