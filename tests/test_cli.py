@@ -16,6 +16,7 @@ from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import fields_of
 
 ROOT = Path(__file__).parents[1]
+MORE = {"until_task": None, "quiet": False, "sinks": [], "deterministic": False}
 PAGE = (ROOT / "docs" / "run_a_study.md").read_text()
 
 
@@ -71,6 +72,20 @@ def test_list(capsys):
     assert "as in the paper" in lines[0]
 
 
+def test_list_of_ablations(capsys):
+    assert cli.main(["list", "--ablations"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == registry.ablations()
+
+
+def test_an_ablation_is_run_by_its_name(launched):
+    words = "run slippery_ant_rho --scale smoke --out x --rollout 8"
+    assert cli.main(words.split()) == 75
+    [(_, experiment, methods, seeds, _, _)] = launched
+    assert experiment == registry.get("slippery_ant_rho").at_scale("smoke").override(rollout=8)
+    assert (methods, seeds) == (["cpr"], [0, 1])
+
+
 def test_show_prints_what_can_be_run(capsys, tmp_path, launched):
     words = ["show", "permuted_mnist", "--scale", "smoke", "--set", "cpr.max_reset=0.02"]
     assert cli.main([*words, "--seeds", "3"]) == 0
@@ -110,6 +125,7 @@ def test_run_with_everything(launched):
     assert (methods, seeds, out) == (["adam", "cpr"], [3, 7], Path("runs/a"))
     assert more == {
         "time_limit": 480.0,
+        "until_task": None,
         "quiet": True,
         "sinks": ["tensorboard"],
         "deterministic": True,
@@ -122,7 +138,7 @@ def test_run_with_nothing(launched):
     assert experiment == registry.get("permuted_digits")
     assert methods == list(experiment.methods)
     assert seeds == [0, 1, 2, 3, 4]
-    assert more == {"time_limit": None, "quiet": False, "sinks": [], "deterministic": False}
+    assert more == {**MORE, "time_limit": None}
 
 
 def test_the_experiment_may_come_last(launched):
@@ -134,8 +150,7 @@ def test_the_experiment_may_come_last(launched):
 
 def test_resume_and_status(launched, capsys, tmp_path):
     assert cli.main(["resume", str(tmp_path), "--time-limit", "90"]) == 0
-    more = {"time_limit": 90.0, "quiet": False, "sinks": [], "deterministic": False}
-    assert launched == [("resume", tmp_path, more)]
+    assert launched == [("resume", tmp_path, {**MORE, "time_limit": 90.0})]
     assert cli.main(["status", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"all of {tmp_path} is done\n"
 
@@ -264,7 +279,7 @@ def helped(capsys, *words: str) -> str:
 def test_help_explains_every_field(capsys):
     text = helped(capsys, "run", "permuted_mnist")
     for each in fields_of(spec.SupervisedSpec).values():
-        if each.name not in ("name", "title", "methods", "scales", "seeds"):
+        if not each.is_table and each.name not in ("name", "title", "seeds"):
             assert "--" + each.name.replace("_", "-") in text
             assert each.help in text
     assert "(default: 200; smoke: 2; short: 20)" in text

@@ -98,8 +98,10 @@ def commands(text: str) -> list[str]:
 
 def smaller(words: list[str], diagnostics: bool) -> list[str]:
     """The words of `continual run`, for seconds: one method, the one that is changed if any is."""
-    method = "cpr" if any(word.startswith("cpr.") for word in words) else "adam"
-    kind = registry.get(words[1]).kind if words[1] in registry.names() else "supervised"
+    known = words[1] in (*registry.names(), *registry.ablations())
+    kind = registry.get(words[1]).kind if known else "supervised"
+    resets = known and "adam" not in registry.get(words[1]).methods
+    method = "cpr" if resets or any(word.startswith("cpr.") for word in words) else "adam"
     sizes = [word for word in SMALL_OF[kind].split() if not diagnostics or word != OFF]
     unless_said = {"--methods": method, "--seeds": "2"}
     more = [each for each in unless_said.items() if each[0] not in words]
@@ -127,6 +129,8 @@ def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> N
             cli.main(words)
         return
     code = 0
+    if words[0] == "sweep":
+        words += SMALL.split()
     if words[0] == "run":
         words = smaller(words, diagnostics)
         if any(each.startswith(f"continual resume {option(words, '--out')}") for each in later):
@@ -137,7 +141,10 @@ def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> N
         Path(target).write_text(out)
     if words[0] == "run" and code == 0:
         expected = len(option(words, "--methods").split(",")) * int(option(words, "--seeds"))
-        assert len(load(option(words, "--out"))) == expected * 2
+        points = 1 if words[1].endswith(".toml") else registry.get(words[1]).points
+        assert len(load(option(words, "--out"))) == expected * points * 2
+    if words[0] == "sweep":
+        assert Path(option(words, "--out"), "best.toml").exists()
     if words[0] == "resume":
         assert load(words[1]).groupby(["method", "seed"]).task.nunique().eq(2).all()
         assert cli.main(["status", words[1]]) == 0

@@ -17,6 +17,11 @@ MakeOptimizer = Callable[[Any, Hyper], optax.GradientTransformationExtraArgs]
 """(unit graph, hyper-parameters) -> optimizer."""
 
 
+COMPILER_OPTIONS = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
+"""For programs that train. Kernels of small networks leave most of a GPU idle, so those that do not
+wait for each other run side by side; results are the same, bit for bit."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Trainer:
     """A training run of one seed as two pure functions; a study maps them over seeds.
@@ -64,6 +69,10 @@ class Program(Protocol):
         """The next chunk: the state after it, the old one being used up, and rows [lanes, rows]."""
         ...
 
+    def memory(self) -> int:
+        """Bytes that it needs of each device, by `planned_bytes`; nothing is run."""
+        ...
+
     def close(self) -> None:
         """Frees what it holds."""
         ...
@@ -82,6 +91,19 @@ class HostTrainer:
     chunks: int
     headline: str
     ring: str | None = None
+
+
+def planned_bytes(lowered: jax.stages.Lowered) -> int:
+    """Bytes of a device while a program runs: arguments, results and what lies between."""
+    plan = lowered.compile().memory_analysis()
+    if plan is None:
+        raise NotImplementedError(f"{jax.default_backend()} does not say what a program needs.")
+    return (
+        plan.argument_size_in_bytes
+        + plan.output_size_in_bytes
+        + plan.temp_size_in_bytes
+        - plan.alias_size_in_bytes  # results that take the place of arguments
+    )
 
 
 def strongly_typed(tree: Any) -> Any:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.base import HostTrainer, Hyper, MakeOptimizer
+from continual_learning.agents.base import HostTrainer, Hyper, MakeOptimizer, planned_bytes
 from continual_learning.agents.host_evaluate import HostEvaluation
 from continual_learning.agents.host_statistics import HostColumns, Tally, in_last_row
 from continual_learning.agents.replay import ReplayState
@@ -171,6 +171,22 @@ class HostSAC:
             run.replay = self._learning.replay.clear(run.replay, jnp.array(True))
         self._given = self._state(run.learner, run.replay, latest, np.full_like(state.steps, steps))
         return self._given, rows
+
+    def memory(self) -> int:
+        """Bytes that the updates after a step need of the device; nothing is run."""
+        learner, replay = jax.eval_shape(self._calls.begin, self._keys, self._hyper)
+        pool, stream = self._pool, self._pool.stream
+        each = (len(pool.seeds), pool.environments)
+        seen: Any = jax.ShapeDtypeStruct((*each, stream.observation_size), jnp.float32)
+        action = jax.eval_shape(
+            self._calls.act, learner.params["policy"], self._keys, np.int32(0), seen
+        )
+        reached = jax.ShapeDtypeStruct((*each, stream.observation_size + 2), jnp.float32)
+        said = jax.ShapeDtypeStruct((each[0], len(METRICS)), jnp.float32)
+        step = Step(np.int32(0), seen, action, reached)
+        return planned_bytes(
+            self._calls.learn.lower(learner, replay, said, self._keys, self._hyper, step)
+        )
 
     def close(self) -> None:
         """Ends the workers."""

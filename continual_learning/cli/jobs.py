@@ -97,7 +97,7 @@ def run(
     from continual_learning.experiments.jobs.job import divide
 
     jobs = divide(experiment, methods, seeds, args.seeds_per_job)
-    return manage.begin(args.out, jobs, _launcher(args), _running(running))
+    return manage.begin(args.out, jobs, asked_launcher(args), _running(running))
 
 
 def resume(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> int | None:
@@ -111,7 +111,7 @@ def resume(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> i
     extras.require("studies")
     from continual_learning.experiments.jobs import manage
 
-    launcher = _launcher(args) if chosen(args) else None
+    launcher = asked_launcher(args) if chosen(args) else None
     return manage.resume(folder, launcher, _running(running), retry=args.retry)
 
 
@@ -140,7 +140,8 @@ def _is_tree(folder: Path) -> bool:
     return is_tree(folder)
 
 
-def _launcher(args: argparse.Namespace) -> Any:
+def asked_launcher(args: argparse.Namespace) -> Any:
+    """The launcher that the options describe."""
     from continual_learning.experiments.jobs import launchers
 
     for name, owner in _OWNERS.items():

@@ -39,6 +39,7 @@ def run(
     until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hyper: Mapping[str, Sequence[float]] | None = None,
+    chunks: int | None = None,
 ) -> int:
     """Begins a study in the new folder `out`; the exit code.
 
@@ -54,6 +55,7 @@ def run(
       until_task: how many tasks to complete of every method, if not all.
       checkpoint_seconds: between checkpoints.
       hyper: numbers of the lanes.
+      chunks: how many make up the run of a method for now, if not all: it counts as finished then.
     """
     prepare(deterministic)
     study = Study(experiment, methods, seeds, hyper or {})
@@ -68,7 +70,7 @@ def run(
     data = build.data(experiment)
     facts = environment.facts()
     with processes.open_store(lambda: Store.create(out, study.to_dict(), facts)) as store:
-        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds, chunks)
 
 
 def resume(
@@ -80,13 +82,14 @@ def resume(
     deterministic: bool = False,
     until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    chunks: int | None = None,
 ) -> int:
     """Goes on with a study; the exit code. Arguments as in `run`."""
     prepare(deterministic)
     with processes.open_store(lambda: Store.open(path)) as store:
         store.log(f"resumed: {environment.facts()}")
         data = build.data(Study.from_dict(store.study).experiment)
-        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds)
+        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds, chunks)
 
 
 def status(path: Path) -> str:
@@ -135,6 +138,7 @@ def _go(
     names: Sequence[str],
     until_task: int | None,
     checkpoint_seconds: float,
+    chunks: int | None = None,
 ) -> int:
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
@@ -145,14 +149,20 @@ def _go(
     try:
         with stop_signals() as stopped, display(quiet, len(methods)) as shown:
             total = build.chunks(experiment)
-            until = None if until_task is None else until_task * total // experiment.tasks
+            until = end = total if chunks is None else min(chunks, total)
+            if until_task is not None:
+                until = min(end, until_task * total // experiment.tasks)
+
+            def over(method: str) -> bool:
+                done = store.progress().get(method, 0) >= end
+                return done or ended_by_collapse(store, experiment, method)
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return processes.agree(late or bool(stopped()))
 
             for method in methods:
-                if ended(store, experiment, method):
+                if over(method):
                     continue
                 trainer = build.trainer(experiment, method, data)
                 shown.method(method, store.progress().get(method, 0), trainer.chunks)
@@ -179,7 +189,7 @@ def _go(
                 store.log(f"{method}: {word}")
                 if stop():
                     break
-            finished = all(ended(store, experiment, method) for method in methods)
+            finished = all(map(over, methods))
     finally:
         for outlet in outlets:
             outlet.close()

@@ -13,10 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from continual_learning.agents.base import HostTrainer, Program, Trainer
+from continual_learning.agents.base import (
+    COMPILER_OPTIONS,
+    HostTrainer,
+    Program,
+    Trainer,
+    planned_bytes,
+)
 from continual_learning.experiments import processes
 
 Columns = dict[str, np.ndarray]
+
+# On a CPU most of what a first state takes is the optimisation of a program that runs once.
+_RUNS_ONCE = {"xla_backend_optimization_level": 0}
 
 
 class Keeper(Protocol):
@@ -93,8 +102,15 @@ class Compiled:
         self._lanes = lanes
         self._keys, self._hyper = lanes.place((lanes.keys(), hyper))
         self._data = lanes.replicate(trainer.data)
-        self._init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
-        self._chunk = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
+        on_cpu = lanes.devices[0].platform == "cpu"
+        self._init = jax.jit(
+            jax.vmap(trainer.init, (0, 0, None)), compiler_options=_RUNS_ONCE if on_cpu else None
+        )
+        self._chunk: Any = jax.jit(
+            jax.vmap(trainer.chunk, (0, 0, None)),
+            donate_argnums=0,
+            compiler_options=COMPILER_OPTIONS,
+        )
 
     @property
     def like(self) -> Any:
@@ -112,10 +128,19 @@ class Compiled:
         """A state on the devices, padded."""
         return self._lanes.place(state)
 
+    def compile(self, state: Any) -> None:
+        """Compiles the chunk that takes such a state now, not when it is first called."""
+        self._chunk = self._chunk.lower(state, self._hyper, self._data).compile()
+
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """The next chunk."""
         state, rows = self._chunk(state, self._hyper, self._data)
         return state, self._lanes.real(processes.gather(rows))
+
+    def memory(self) -> int:
+        """Bytes that a chunk needs of each device; nothing is run."""
+        state = jax.eval_shape(self._init, self._keys, self._hyper, self._data)
+        return planned_bytes(self._chunk.lower(state, self._hyper, self._data))
 
     def close(self) -> None:
         """There is nothing to free."""
@@ -172,7 +197,7 @@ def run_method(
     Returns:
       Whether the method is finished.
     """
-    with contextlib.closing(_program(trainer, lanes)) as program:
+    with contextlib.closing(program_of(trainer, lanes)) as program:
         found = keeper.restore(method, program.like)
         first = 0 if found is None else found[0] + 1
         end = trainer.chunks if until is None else min(until, trainer.chunks)
@@ -199,7 +224,7 @@ def run_method(
     return end == trainer.chunks
 
 
-def _program(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
+def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
     """What runs all lanes."""
     if isinstance(trainer, Trainer):
         return Compiled(trainer, lanes)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from continual_learning.experiments import extras
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.storage.manifest import ENVIRONMENT
+from continual_learning.experiments.storage.parts import HYPER
 
 _LABELS = ("seed", "step")
 
@@ -20,7 +21,7 @@ class Sink(Protocol):
     """Takes the rows of every chunk."""
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
-        """Rows of one method, all seeds."""
+        """Rows of one method, all lanes."""
         ...
 
     def close(self) -> None:
@@ -37,31 +38,54 @@ def open_sinks(names: list[str], folder: Path, study: Mapping[str, Any]) -> list
     return [known[name](folder, study) for name in names]
 
 
-def _series(columns: Mapping[str, np.ndarray]) -> Iterator[tuple[int, int, dict[str, float]]]:
-    """(seed, step, metrics) of every row."""
-    metrics = [name for name in columns if name not in _LABELS]
+class _Lane(NamedTuple):
+    """What tells a lane from the others of its method.
+
+    Attributes:
+      seed: its seed.
+      hyper: ((name, number), …), the numbers that lanes differ in.
+    """
+
+    seed: int
+    hyper: tuple[tuple[str, int | float], ...] = ()
+
+    def named(self, seed: str) -> str:
+        """`seed` with the lane's in its place, and its numbers."""
+        return "-".join([f"{seed}{self.seed}", *(f"{name}={value}" for name, value in self.hyper)])
+
+
+def _series(columns: Mapping[str, np.ndarray]) -> Iterator[tuple[_Lane, int, dict[str, float]]]:
+    """(lane, step, metrics) of every row."""
+    hyper = [name for name in columns if name.startswith(HYPER)]
+    metrics = [name for name in columns if name not in (*_LABELS, *hyper)]
     for i in range(len(columns["step"])):
         values = {name: float(columns[name][i]) for name in metrics}
-        yield int(columns["seed"][i]), int(columns["step"][i]), values
+        # As text and back: 0.015 rather than the float64 next to its float32.
+        own = ((n.removeprefix(HYPER), _number(columns[n][i])) for n in hyper)
+        yield _Lane(int(columns["seed"][i]), tuple(own)), int(columns["step"][i]), values
+
+
+def _number(value: np.generic) -> int | float:
+    return int(value) if np.issubdtype(value.dtype, np.integer) else float(str(value))
 
 
 class _TensorBoard:
-    """A run per method and seed under `tensorboard/`."""
+    """A run per method and lane under `tensorboard/`."""
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
         self._make = extras.load("tensorboardX").SummaryWriter
         self._folder = folder / "tensorboard"
-        self._writers: dict[tuple[str, int], Any] = {}
+        self._writers: dict[tuple[str, _Lane], Any] = {}
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
         """Rows as scalars."""
-        for seed, step, metrics in _series(columns):
-            if (method, seed) not in self._writers:
+        for lane, step, metrics in _series(columns):
+            if (method, lane) not in self._writers:
                 # Steps from here on replace what an interrupted run may have written of them.
-                path = str(self._folder / method / f"seed_{seed}")
-                self._writers[method, seed] = self._make(path, purge_step=step)
+                path = str(self._folder / method / lane.named("seed_"))
+                self._writers[method, lane] = self._make(path, purge_step=step)
             for name, value in metrics.items():
-                self._writers[method, seed].add_scalar(name, value, step)
+                self._writers[method, lane].add_scalar(name, value, step)
         for writer in self._writers.values():
             writer.flush()
 
@@ -72,24 +96,24 @@ class _TensorBoard:
 
 
 class _Wandb:
-    """A run per method and seed, grouped by method; offline with WANDB_MODE=offline."""
+    """A run per method and lane, grouped by method; offline with WANDB_MODE=offline."""
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
         self._wandb, self._folder, self._study = extras.load("wandb"), folder, study
         # Written once, with the moment the study began in it: the study's own, wherever it is moved
         # and when it is resumed. The name of a folder would join studies that share it.
         self._id = hashlib.sha256((folder / ENVIRONMENT).read_bytes()).hexdigest()[:12]
-        self._runs: dict[tuple[str, int], Any] = {}
+        self._runs: dict[tuple[str, _Lane], Any] = {}
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
         """Rows as history."""
         if any(method != other for other, _ in self._runs):
             self.close()  # that method is done, and is not to look crashed if this one is killed
-        for seed, step, metrics in _series(columns):
-            if (method, seed) not in self._runs:
-                self._runs[method, seed] = self._begin(method, seed)
+        for lane, step, metrics in _series(columns):
+            if (method, lane) not in self._runs:
+                self._runs[method, lane] = self._begin(method, lane)
             # Without `commit` a row is shown only when the next one comes, which may take long.
-            self._runs[method, seed].log(metrics, step=step, commit=True)
+            self._runs[method, lane].log(metrics, step=step, commit=True)
 
     def close(self) -> None:
         """Ends the runs."""
@@ -97,14 +121,19 @@ class _Wandb:
             run.finish()
         self._runs.clear()
 
-    def _begin(self, method: str, seed: int) -> Any:
+    def _begin(self, method: str, lane: _Lane) -> Any:
         return self._wandb.init(
             project=f"continual-{self._study.get('experiment', {}).get('name', 'study')}",
             group=method,
-            name=f"{self._folder.resolve().name}-{method}-seed{seed}",
-            id=f"{self._id}-{method}-{seed}",
+            name=f"{self._folder.resolve().name}-{method}-{lane.named('seed')}",
+            id=f"{self._id}-{method}-{lane.named('')}",
             resume="allow",
             dir=str(self._folder),
-            config={"study": dict(self._study), "method": method, "seed": seed},
+            config={
+                "study": dict(self._study),
+                "method": method,
+                "seed": lane.seed,
+                **dict(lane.hyper),
+            },
             reinit="create_new",
         )

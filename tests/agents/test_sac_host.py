@@ -102,6 +102,13 @@ def test_metrics_are_those_at_the_end_of_episodes(strict):
     np.testing.assert_array_equal(strict.column("count"), np.multiply(ends, 7))
 
 
+def test_what_it_needs_of_the_device(strict):
+    """At least what is there between two steps, and no program that would run is compiled."""
+    held = jax.tree.leaves((strict.states[-1].learner, strict.states[-1].replay))
+    least = sum(x.nbytes for x in held)
+    assert least < strict.program.memory() < 100 * least
+
+
 def test_one_program_each(strict):
     calls = strict.program._calls
     for call in (calls.act, calls.learn, calls.store, calls.change, calls.describe):

@@ -101,6 +101,42 @@ def test_a_run_of_wandb_is_gone_on_with_and_never_that_of_another_study(runs, tm
     assert first_id(tmp_path / "b" / "study", "two o'clock") != before
 
 
+def lanes():
+    """Three lanes of one seed and of two."""
+    return {
+        "seed": np.array([3, 3, 7]),
+        "hyper_max_reset": np.array([0.015, 0.5, 0.5], np.float32),
+        "hyper_every": np.array([10, 10, 10], np.int32),
+        "step": np.array([1, 1, 1], np.int32),
+        "accuracy": np.array([0.5, 0.25, 0.125], np.float32),
+    }
+
+
+def test_lanes_that_share_a_seed_are_runs_of_their_own(runs, tmp_path):
+    opened(tmp_path / "study").write("cpr", lanes())
+    ids = [run.options["id"].partition("-")[2] for run in runs]
+    assert ids == [
+        "cpr-3-max_reset=0.015-every=10",
+        "cpr-3-max_reset=0.5-every=10",
+        "cpr-7-max_reset=0.5-every=10",
+    ]
+    assert runs[0].options["name"] == "study-cpr-seed3-max_reset=0.015-every=10"
+    config = {"method": "cpr", "seed": 3, "max_reset": 0.015, "every": 10}
+    assert runs[0].options["config"] == {"study": STUDY, **config}
+    assert [run.rows for run in runs] == [[(1, {"accuracy": x})] for x in (0.5, 0.25, 0.125)]
+
+
+def test_lanes_that_share_a_seed_have_folders_of_their_own(tmp_path):
+    [sink] = open_sinks(["tensorboard"], tmp_path, STUDY)
+    sink.write("cpr", lanes())
+    sink.close()
+    assert sorted(path.name for path in (tmp_path / "tensorboard" / "cpr").iterdir()) == [
+        "seed_3-max_reset=0.015-every=10",
+        "seed_3-max_reset=0.5-every=10",
+        "seed_7-max_reset=0.5-every=10",
+    ]
+
+
 def test_what_cannot_be_logged_to(monkeypatch, tmp_path):
     with pytest.raises(StudyError, match=r"\['printer'\]. Valid: tensorboard, wandb"):
         open_sinks(["printer"], tmp_path, STUDY)

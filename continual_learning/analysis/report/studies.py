@@ -54,6 +54,16 @@ class Folder(NamedTuple):
         """Seeds that were to be run."""
         return [each for each in _list(self.study.get("seeds")) if isinstance(each, int)]
 
+    @property
+    def lanes(self) -> set[str]:
+        """What tells its runs apart: seeds, and the numbers in which lanes of a seed differ."""
+        hyper = self.study.get("hyper")
+        table = hyper if isinstance(hyper, Mapping) else {}
+        numbers = zip(*(_list(each) for each in table.values()), strict=False)
+        named = [str(dict(zip(table, each, strict=True))) for each in numbers]
+        each = zip(self.seeds, named or [""] * len(self.seeds), strict=False)
+        return {f"{seed} {numbers}" for seed, numbers in each}
+
 
 class Section(NamedTuple):
     """All studies of one experiment.
@@ -207,7 +217,7 @@ def _finite(frame: pd.DataFrame, notices: list[str]) -> pd.DataFrame:
 def _labels(folders: list[Folder]) -> list[dict[str, str]]:
     """Per folder, {method: its name on the page}.
 
-    A method keeps its name where all folders run it alike and with different seeds; else two
+    A method keeps its name where all folders run it alike and with different lanes; else two
     folders would be averaged that have nothing to do with one another.
     """
     by_method: dict[str, list[Folder]] = {}
@@ -216,9 +226,9 @@ def _labels(folders: list[Folder]) -> list[dict[str, str]]:
             by_method.setdefault(method, []).append(folder)
     apart = set()
     for method, having in by_method.items():
-        seeds = [seed for folder in having for seed in folder.seeds]
+        lanes = [lane for folder in having for lane in folder.lanes]
         specs = [_methods(folder.experiment).get(method) for folder in having]
-        if len(set(seeds)) < len(seeds) or any(each != specs[0] for each in specs):
+        if len(set(lanes)) < len(lanes) or any(each != specs[0] for each in specs):
             apart.add(method)
     return [{m: f"{m} in {f.path}" for m in f.methods if m in apart} for f in folders]
 

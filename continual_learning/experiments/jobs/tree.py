@@ -70,16 +70,12 @@ def create(path: str | Path, jobs: Sequence[Job], launcher: Mapping[str, Any]) -
       jobs: with different names.
       launcher: plain data, kept for whoever goes on with them.
     """
-    import tomli_w
-
     path, names = Path(path), [job.name for job in jobs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
         what = f"two are called {', '.join(twice)}" if twice else "there is none"
         raise StudyError(f"A tree needs jobs with different names: {what}.")
-    tables = [{"name": job.name, "study": job.study.to_dict()} for job in jobs]
-    content = {"schema": SCHEMA, "launcher": launcher, "jobs": tables}
-    text = tomli_w.dumps(manifest.plain(content, FILE))
+    data = _encoded(jobs, launcher)
     with explained("make the folder", path):
         make_folder(path)
         others = sorted(each.name for each in path.iterdir() if not each.name.endswith(".tmp"))
@@ -90,8 +86,14 @@ def create(path: str | Path, jobs: Sequence[Job], launcher: Mapping[str, Any]) -
         )
     with explained("make the folder", path / _JOBS):
         make_folder(path / _JOBS)
-    write_file(path / FILE, text.encode())
+    write_file(path / FILE, data)
     return Tree(path, {job.name: job for job in jobs}, dict(launcher))
+
+
+def replace(tree: Tree, jobs: Sequence[Job]) -> Tree:
+    """Writes other jobs in place of those of a tree; their folders are the caller's matter."""
+    write_file(tree.path / FILE, _encoded(jobs, tree.launcher))
+    return dataclasses.replace(tree, jobs={job.name: job for job in jobs})
 
 
 def is_tree(path: str | Path) -> bool:
@@ -135,3 +137,11 @@ def studies(folder: str | Path) -> list[Path]:
         return [folder]
     found = read(folder)
     return [each for each in map(found.folder, found.jobs) if (each / manifest.STUDY).is_file()]
+
+
+def _encoded(jobs: Sequence[Job], launcher: Mapping[str, Any]) -> bytes:
+    import tomli_w
+
+    tables = [{"name": job.name, "study": job.study.to_dict()} for job in jobs]
+    content = {"schema": SCHEMA, "launcher": launcher, "jobs": tables}
+    return tomli_w.dumps(manifest.plain(content, FILE)).encode()

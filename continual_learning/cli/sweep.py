@@ -1,0 +1,200 @@
+"""`continual sweep`: many settings of a method side by side, and the best of them."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from continual_learning.cli import jobs, studies
+from continual_learning.experiments import extras, options, registry
+from continual_learning.experiments.errors import StudyError, unknown
+
+_BATCH = 16
+_UNITS = {"": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def add(command: Any, words: list[str]) -> None:
+    """Adds the commands.
+
+    Args:
+      command: (name, function, help, more) -> its parser.
+      words: of the command line: the experiment they name has options of its own.
+    """
+    parser = command(
+        "sweep",
+        _sweep,
+        "try many settings of a method and choose the best",
+        " Numbers run side by side in one program. The same command again goes on with a sweep "
+        "that was stopped.",
+    )
+    add: Any = parser.add_argument
+    add("experiment", metavar="EXPERIMENT", help="a name, or a TOML file")
+    add("--method", required=True, metavar="NAME", help="whose settings")
+    add(
+        "--grid",
+        nargs="+",
+        metavar="NAME=VALUES",
+        help="settings and their values: max_reset=0.01:0.05:0.005 (first:last:step), "
+        "every=100,1000, max_reset_fraction=none,0.02; of fields that are lists, hidden=64,64;128 "
+        "(default: the paper's grid)",
+    )
+    add(
+        "--seeds",
+        type=options.argument(_seeds),
+        metavar="SEEDS",
+        help="how many (5: seeds 1000 to 1004), which (1003,1007) or a range (1010:1015), other "
+        "ones than are to be reported (default: 5, as in the paper)",
+    )
+    add("--metric", metavar="NAME", help="what is to be high at the end (default: the main one)")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the sweep")
+    add(
+        "--memory",
+        type=options.argument(_bytes),
+        metavar="SIZE",
+        help="memory of a device that a program may take, such as 40GB (default: what is free); a "
+        "sweep that needs more becomes several programs",
+    )
+    add(
+        "--lanes",
+        type=options.argument(_count("--lanes")),
+        metavar="NUMBER",
+        help="lanes of a program at most (default: as many as fit, which is measured)",
+    )
+    add(
+        "--halving",
+        type=options.argument(_count("--halving", 2)),
+        metavar="NUMBER",
+        help="successive halving: all configurations for a while, the best one of NUMBER for "
+        "NUMBER times as long, and so on (default: whole runs of all)",
+    )
+    add(
+        "--sampler", metavar="NAME", help="optuna: try only some points of the grid, which it names"
+    )
+    add(
+        "--trials",
+        type=options.argument(_count("--trials")),
+        metavar="NUMBER",
+        help="how many points the sampler names",
+    )
+    add(
+        "--trials-per-batch",
+        type=options.argument(_count("--trials-per-batch")),
+        metavar="NUMBER",
+        help=f"how many of them run side by side before it learns of them (default: {_BATCH})",
+    )
+    options.add_scale(parser, studies.named_experiment(words))
+    studies.add_running(parser)
+    jobs.add_launching(parser)
+    parser.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
+    select = command("select", _select, "rank the settings of a sweep, and write its best.toml")
+    select.add_argument("folder", type=Path, metavar="DIR", help="folder of the sweep")
+    select.add_argument("--metric", metavar="NAME", help="in place of the sweep's")
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    launch = studies.launch(args)
+    running = studies.running(args)
+    launch.prepare(running["deterministic"])
+    from continual_learning.cli import sweep_runs
+    from continual_learning.experiments.sweeps import run
+    from continual_learning.experiments.sweeps.sweep import begun
+
+    sweep, limits = _asked(args), run.Limits(args.memory, args.lanes)
+    elsewhere = _launcher(args) if jobs.chosen(args) else None
+    if not begun(args.out, sweep):
+        sweep_runs.begin(args.out, sweep, limits, elsewhere or run.LOCAL)
+    if elsewhere is not None:
+        code = jobs.resume(args, args.out, running)
+        print(f"When all jobs are finished: continual select {args.out}")
+        return code or 0
+    code = sweep_runs.go(args.out, sweep, limits, **running)
+    if code:
+        print("The sweep is not finished. To go on, give the same command again.")
+        return code
+    return sweep_runs.choose(args.out)
+
+
+def _launcher(args: argparse.Namespace) -> Any:
+    """The launcher of all jobs, as plain data."""
+    from continual_learning.experiments.jobs import launchers
+
+    if args.halving is not None or args.trials is not None:
+        raise StudyError("--halving and --trials decide between runs: leave out --launcher.")
+    return launchers.to_dict(jobs.asked_launcher(args))
+
+
+def _asked(args: argparse.Namespace) -> Any:
+    """The sweep that the options describe."""
+    from continual_learning.experiments.sweeps import paper, settings
+    from continual_learning.experiments.sweeps.sweep import FIRST_SEED, Sweep
+
+    base = registry.get(args.experiment)
+    experiment, unscaled = options.resolve(base, args), copy.copy(args)
+    unscaled.scale = "paper"
+    reported = options.resolve(base, unscaled)
+    seeds = args.seeds or list(range(FIRST_SEED, FIRST_SEED + paper.TUNING_SEEDS))
+    if args.grid is not None:
+        grid = settings.parse(experiment, args.method, args.grid)
+    else:
+        grid = paper.grid(experiment, args.method)
+        others = paper.TUNED_ON.get(experiment.name, {})
+        given = [name for name in others if hasattr(args, name)]
+        experiment = experiment.override(**{n: v for n, v in others.items() if n not in given})
+    trials, batch = _trials(args, len(grid))
+    return Sweep(
+        experiment, reported, args.method, grid, seeds, args.metric, args.halving, trials, batch
+    )
+
+
+def _trials(args: argparse.Namespace, points: int) -> tuple[int | None, int | None]:
+    """How many points of the grid a sampler chooses, and how many at a time."""
+    if args.sampler is None:
+        if args.trials is not None or args.trials_per_batch is not None:
+            raise StudyError("--trials and --trials-per-batch go with --sampler optuna.")
+        return None, None
+    if args.sampler != "optuna":
+        raise unknown("sampler", args.sampler, ["optuna"])
+    extras.require("optuna")
+    if args.trials is None:
+        raise StudyError("--sampler needs --trials, the number of configurations to try.")
+    if args.trials > points:
+        raise StudyError(
+            f"--trials must be at most the {points} configurations of the grid, got {args.trials}."
+        )
+    return args.trials, min(args.trials_per_batch or _BATCH, args.trials)
+
+
+def _select(args: argparse.Namespace) -> int:
+    extras.require("studies")
+    if not args.folder.is_dir():
+        raise StudyError(f"There is no folder {args.folder}.")
+    from continual_learning.cli import sweep_runs
+
+    return sweep_runs.choose(args.folder, args.metric)
+
+
+def _seeds(text: str) -> list[int]:
+    from continual_learning.experiments.sweeps.sweep import FIRST_SEED
+
+    found = options.seeds(text)
+    return [FIRST_SEED + seed for seed in found] if text.isdecimal() else found
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]B|)", text.upper(), re.ASCII)
+    if match is None or float(match[1]) == 0:
+        raise StudyError(f"--memory must be a size such as 40GB or 500MB; got {text!r}.")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def _count(flag: str, least: int = 1) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise StudyError(f"{flag} must be a whole number, at least {least}; got {text!r}.")
+        return int(text)
+
+    return count
