@@ -44,10 +44,10 @@ def test_a_worker_killed_the_launcher_stopped_and_both_jobs_gone_on_with(
     assert parent.returncode == 75, said
     assert made is not None
     found = states.states(made)
-    assert found[FIRST].word == "failed" and 0 < found[FIRST].done < 30
+    assert found[FIRST].word == "failed" and 0 < found[FIRST].done < 60
     assert found[FIRST].reason.startswith("The process was ended by SIGKILL.")
-    assert "redo: chunk 1/30" in made.failure(FIRST).read_text()
-    assert found[SECOND].word == "to resume" and 0 < found[SECOND].done < 30
+    assert "redo: chunk 1/60" in made.failure(FIRST).read_text()
+    assert found[SECOND].word == "to resume" and 0 < found[SECOND].done < 60
 
     words = ["resume", str(path), "--quiet"]
     assert cli.main([*words, "--time-limit", "0.000001s"]) == 75
@@ -87,7 +87,7 @@ def test_jobs_that_fail_do_not_stop_the_others(tmp_path, monkeypatch):
     started.clear()
     assert manage.resume(made.path, running=Running(quiet=True, time_limit=100.0)) == 75
     [(name, limit, _)] = started
-    assert name == SECOND and 50 < limit <= 100
+    assert name == SECOND and 0 < limit <= 100
     manage.resume(made.path, running=Running(quiet=True), retry=True)
     assert [name for name, *_ in started[1:]] == [FIRST, SECOND]
 

@@ -102,14 +102,14 @@ def test_how_far_they_are(tmp_path, whole, capsys):
     blocked.write_text("")
     assert work(made, FIRST, Running()) == 1
     assert work(made, SECOND, Running(time_limit=0.0)) == 75
-    assert states.state(made, FIRST)[:3] == ("failed", 0, 30)
-    assert states.state(made, SECOND) == ("to resume", 1, 30, "")
+    assert states.state(made, FIRST)[:3] == ("failed", 0, 60)
+    assert states.state(made, SECOND) == ("to resume", 1, 60, "")
     said = manage.status(made.path)
     assert "2 jobs, 1 failed, 1 to resume" in said
-    assert f"{FIRST}      0 of 30 chunks  failed: continual_learning" in said
+    assert f"{FIRST}      0 of 60 chunks  failed: continual_learning" in said
     assert "is not empty (stray.txt)" in said and str(made.failure(FIRST)) in said
     assert "Traceback (most recent call last)" in made.failure(FIRST).read_text()
-    assert f"{SECOND}      1 of 30 chunks  to resume" in said and "--retry" in said
+    assert f"{SECOND}      1 of 60 chunks  to resume" in said and "--retry" in said
 
     # A neighbour's failure keeps nobody from reading what there is.
     assert load(made.path).seed.unique().tolist() == SEEDS[1:]
