@@ -32,7 +32,7 @@ sys.exit(manage.begin(Path(path), jobs(), launcher, Running(checkpoint_seconds=0
 def experiment():
     """It has as many chunks as tasks, so that there is time to disturb it."""
     return registry.get("permuted_digits").override(
-        tasks=30, examples_per_task=64, hidden=(8,), diagnostics=False, **{"redo.every": 3}
+        tasks=60, examples_per_task=64, hidden=(8,), diagnostics=False, **{"redo.every": 3}
     )
 
 

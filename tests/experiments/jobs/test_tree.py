@@ -2,6 +2,7 @@
 
 import pytest
 
+from continual_learning import cli
 from continual_learning.analysis import load
 from continual_learning.analysis.paper.runs import Folder
 from continual_learning.analysis.report import studies as sections
@@ -101,19 +102,25 @@ def test_how_far_they_are(tmp_path, whole, capsys):
     blocked.write_text("")
     assert work(made, FIRST, Running()) == 1
     assert work(made, SECOND, Running(time_limit=0.0)) == 75
-    assert states.state(made, FIRST)[:3] == ("failed", 0, 30)
-    assert states.state(made, SECOND) == ("to resume", 1, 30, "")
+    assert states.state(made, FIRST)[:3] == ("failed", 0, 60)
+    assert states.state(made, SECOND) == ("to resume", 1, 60, "")
     said = manage.status(made.path)
     assert "2 jobs, 1 failed, 1 to resume" in said
-    assert f"{FIRST}      0 of 30 chunks  failed: continual_learning" in said
+    assert f"{FIRST}      0 of 60 chunks  failed: continual_learning" in said
     assert "is not empty (stray.txt)" in said and str(made.failure(FIRST)) in said
     assert "Traceback (most recent call last)" in made.failure(FIRST).read_text()
-    assert f"{SECOND}      1 of 30 chunks  to resume" in said and "--retry" in said
+    assert f"{SECOND}      1 of 60 chunks  to resume" in said and "--retry" in said
 
     # A neighbour's failure keeps nobody from reading what there is.
     assert load(made.path).seed.unique().tolist() == SEEDS[1:]
     [section] = sections.read([made.path])
     assert section.planned == {"redo": SEEDS[1:]}
+    assert section.notices == [
+        f"{made.path}: 1 of 2 jobs have not begun: {FIRST}.",
+        f"{made.path}: 1 of 2 jobs failed: {FIRST}.",
+    ]
+    assert cli.main(["render", str(made.path)]) == 2
+    assert "holds jobs: name the folder of one of them" in capsys.readouterr().err
     assert [Folder.read(each).seeds for each in tree.studies(made.path)] == [(3,)]
 
     blocked.unlink()
@@ -122,7 +129,7 @@ def test_how_far_they_are(tmp_path, whole, capsys):
     assert manage.status(made.path).startswith(f"{made.path}: 2 jobs, 2 finished")
     check_same(made.path, whole)
     [section] = sections.read([made.path])
-    assert section.planned == {"redo": SEEDS}
+    assert section.planned == {"redo": SEEDS} and not section.notices
     assert work(made, SECOND, Running()) == 0  # nothing left to do
 
 
