@@ -145,8 +145,8 @@ def write_best(path: Path, sweep: Sweep, ranking: Ranking) -> None:
     first = ranking.best[0]
     settings = ", ".join(f"{name} = {text_of(v)}" for name, v in first.configuration.items())
     lines = [
-        f"# {sweep.method}: {settings}, chosen by `continual sweep` from {len(ranking.best)}",
-        f"# configurations: final {ranking.metric} {first.mean:.5g}, mean over seeds "
+        f"# {sweep.method}: {settings}, chosen by `continual sweep`",
+        f"# from a grid of {len(sweep.grid)}: final {ranking.metric} {first.mean:.5g}, mean over seeds "
         f"{', '.join(map(str, sweep.seeds))}.",
         "# Report other seeds than these.",
     ]
