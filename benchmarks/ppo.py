@@ -19,11 +19,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from programs import compiled, keys, timed, training
+from programs import compiled, first_states, keys, training
 
 from continual_learning.agents.rollout import collect
 from continual_learning.envs.episodes import Episodes
 from continual_learning.experiments import control, registry
+from continual_learning.experiments.bench import timed
 from continual_learning.networks import DiagonalGaussian
 
 
@@ -104,7 +105,7 @@ def main() -> None:
             start = time.perf_counter()
             programs = compiled(parts)
             row["compile_seconds"] = round(time.perf_counter() - start, 1)
-            for name, times in timed(parts, programs, args.rounds).items():
+            for name, times in timed(programs, first_states(parts), args.rounds).items():
                 row[f"{name}_steps_per_second"] = round(steps / float(np.median(times)))
                 row[f"{name}_seconds"] = [round(s, 4) for s in times]
             rows.append(row)

@@ -1,13 +1,14 @@
-"""Training programs, compiled side by side and timed in turn."""
+"""Training programs, compiled side by side; `experiments.bench.timed` runs them in turn."""
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from continual_learning.agents.base import COMPILER_OPTIONS
 
 Parts = dict[str, tuple[Any, Any]]
 """{name: (run, first state)} with run(state) -> (state, results)."""
@@ -32,18 +33,10 @@ def compiled(parts: Parts) -> dict[str, Any]:
     """
     lowered = [jax.jit(run, donate_argnums=0).lower(state) for run, state in parts.values()]
     with ThreadPoolExecutor() as pool:
-        programs = pool.map(lambda each: each.compile(), lowered)
+        programs = pool.map(lambda each: each.compile(COMPILER_OPTIONS), lowered)
         return dict(zip(parts, programs, strict=True))
 
 
-def timed(parts: Parts, programs: dict[str, Any], rounds: int) -> dict[str, list[float]]:
-    """Seconds of `rounds` calls of each program, in turn, after one that does not count."""
-    states = {name: state for name, (_, state) in parts.items()}
-    seconds = {name: [] for name in programs}
-    for _ in range(rounds + 1):
-        for name, program in programs.items():
-            start = time.perf_counter()
-            # The results are waited for too: what nobody asks for is not computed.
-            states[name], _ = jax.block_until_ready(program(states[name]))
-            seconds[name].append(time.perf_counter() - start)
-    return {name: times[1:] for name, times in seconds.items()}
+def first_states(parts: Parts) -> dict[str, Any]:
+    """What each program begins with."""
+    return {name: state for name, (_, state) in parts.items()}

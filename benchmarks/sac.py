@@ -19,10 +19,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from programs import compiled, keys, timed, training
+from programs import compiled, first_states, keys, training
 
 from continual_learning.envs.episodes import Episodes
 from continual_learning.experiments import games, registry
+from continual_learning.experiments.bench import timed
 
 
 def playing(experiment, seeds: int) -> tuple[Any, Any]:
@@ -66,6 +67,7 @@ def main() -> None:
         steps_per_row=args.steps,
         rows_per_chunk=1,
         learning_starts=0,
+        eval_every=0,
         capacity=args.capacity or chosen.capacity,
     )
     for seeds in args.seeds:
@@ -86,7 +88,7 @@ def main() -> None:
             "steps": args.steps,
             "compile_seconds": round(time.perf_counter() - start, 1),
         }
-        for name, times in timed(parts, programs, args.rounds).items():
+        for name, times in timed(programs, first_states(parts), args.rounds).items():
             middle = float(np.median(times))
             played = args.steps * experiment.environments * seeds
             row[f"{name}_steps_per_second"] = round(played / middle)

@@ -21,8 +21,8 @@ RUN = {
 
 def status(artefact: artefacts.Artefact) -> str:
     """What has been made of it."""
-    if artefact.lacks:
-        return "cannot be made yet"
+    if artefact.timed:
+        return "not measured"
     if not artefact.studies:
         return "made: needs no study"
     usual = all(set(each.methods) == set(artefacts.METHODS) for each in artefact.studies)

@@ -71,6 +71,20 @@ def test_list(capsys):
     assert "as in the paper" in lines[0]
 
 
+def test_list_of_ablations(capsys):
+    assert cli.main(["list", "--ablations"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == registry.ablations()
+
+
+def test_an_ablation_is_run_by_its_name(launched):
+    words = "run slippery_ant_rho --scale smoke --out x --rollout 8"
+    assert cli.main(words.split()) == 75
+    [(_, experiment, methods, seeds, _, _)] = launched
+    assert experiment == registry.get("slippery_ant_rho").at_scale("smoke").override(rollout=8)
+    assert (methods, seeds) == (["cpr"], [0, 1])
+
+
 def test_show_prints_what_can_be_run(capsys, tmp_path, launched):
     words = ["show", "permuted_mnist", "--scale", "smoke", "--set", "cpr.max_reset=0.02"]
     assert cli.main([*words, "--seeds", "3"]) == 0
@@ -264,7 +278,7 @@ def helped(capsys, *words: str) -> str:
 def test_help_explains_every_field(capsys):
     text = helped(capsys, "run", "permuted_mnist")
     for each in fields_of(spec.SupervisedSpec).values():
-        if each.name not in ("name", "title", "methods", "scales", "seeds"):
+        if not each.is_table and each.name not in ("name", "title", "seeds"):
             assert "--" + each.name.replace("_", "-") in text
             assert each.help in text
     assert "(default: 200; smoke: 2; short: 20)" in text

@@ -13,9 +13,10 @@ import pytest
 from continual_learning import cli, experiments
 from continual_learning.analysis import load
 from continual_learning.analysis.paper import artefacts
-from continual_learning.experiments import registry
+from continual_learning.experiments import bench, registry
 from continual_learning.experiments.host_spec import MT10
 from continual_learning.experiments.storage import manifest
+from continual_learning.experiments.timings import Timings
 from tests.analysis import study_folders
 
 ROOT = Path(__file__).parents[1]
@@ -37,9 +38,23 @@ def launched(monkeypatch):
         calls.append(("resume", path, more))
         return 75
 
-    fake = types.SimpleNamespace(run=run, resume=resume)
+    fake = types.SimpleNamespace(run=run, resume=resume, prepare=lambda: None)
     monkeypatch.setattr(experiments, "launch", fake, raising=False)
     monkeypatch.setitem(sys.modules, "continual_learning.experiments.launch", fake)
+    return calls
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Takes the place of measuring times: each method takes 0.1 s longer than the one before."""
+    calls = []
+
+    def methods(spec, names, seeds, rounds):
+        calls.append((spec.name, spec.environments, list(seeds), rounds))
+        seconds = {name: [1.0 + 0.1 * i, 2.0 + 0.1 * i] for i, name in enumerate(names)}
+        return Timings(spec.name, len(seeds), 1000, 7200, seconds, {"device": "Abacus"})
+
+    monkeypatch.setattr(bench, "methods", methods)
     return calls
 
 
@@ -116,11 +131,11 @@ def test_a_figure(here, capsys):
         ("table hyper_sweep --format docx", "invalid choice: 'docx'"),
         ("figure flagshp", "Did you mean 'flagship'"),
         ("figure util_comp --out x.gif", "ends with .svg, .pdf, .png, .html; got x.gif"),
-        ("table runtime x", "needs the command `continual bench`, which this version does not"),
+        ("table runtime", "needs one file of `continual bench methods slippery_humanoid --out F"),
+        ("table runtime x", "No such file or directory: 'x'"),
         ("reproduce", "Name one table or figure"),
         ("reproduce ant_iqr hum_iqr", "Name one table or figure"),
         ("reproduce ant_iq", "Unknown table or figure 'ant_iq'. Did you mean 'ant_iqr'"),
-        ("reproduce runtime", "needs the command `continual bench`, which this version does not"),
         ("reproduce ant_iqr --scale sort", "Unknown scale 'sort'. Did you mean 'short'"),
         ("reproduce ant_iqr --set tsks=3", "Unknown field of slippery_ant 'tsks'"),
         ("reproduce --list no_such", "no_such is not the folder of a study"),
@@ -143,7 +158,7 @@ def test_a_folder_of_another_experiment_is_refused(here, capsys):
 def test_lists(capsys, kind):
     assert cli.main([kind, "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == {"table": 16, "figure": 18}[kind]
+    assert len(lines) == {"table": 17, "figure": 21}[kind]
     assert all(f"{kind[:3]}:" in line or "not in the paper" in line for line in lines)
 
 
@@ -173,16 +188,29 @@ def test_what_is_missing_is_run(here, capsys, launched):
 def test_the_studies_of_an_ablation(here, launched):
     words = "reproduce rr --scale smoke --set physics=mjx --quiet"
     assert cli.main(words.split()) == 0
-    folders = [str(call[4]) for call in launched]
-    assert folders[0] == "reproduced/smoke/slippery_ant_max_reset_0.001" and len(folders) == 5
-    assert {call[1].physics for call in launched} == {"mjx"}
-    assert [call[1].methods["cpr"].options["max_reset"] for call in launched] == [
-        0.001,
-        0.005,
-        0.015,
-        0.05,
-        0.2,
-    ]
+    [(_, spec, methods, seeds, out, _)] = launched
+    assert (str(out), methods, seeds) == ("reproduced/smoke/slippery_ant_rho", ["cpr"], [0, 1])
+    assert spec.physics == "mjx" and spec.lanes == registry.get("slippery_ant_rho").lanes
+    assert cli.main(words.split()) == 0 and len(launched) == 1  # all is there
+
+
+def test_the_times_of_methods(here, capsys, timed):
+    """Measured once, and shown beside the paper's."""
+    for _ in range(2):
+        assert cli.main(["reproduce", "runtime", "--scale", "smoke", "--out", "x"]) == 0
+    assert timed == [("slippery_humanoid", 8, [0, 1], 3)]
+    rows = (here / "x/runtime.csv").read_text().splitlines()
+    capsys.readouterr()
+    assert cli.main(["table", "runtime", "x/slippery_humanoid_times.json"]) == 0
+    text = capsys.readouterr().out
+    assert text == (here / "x/runtime.md").read_text()
+    assert "| Adam | paper | 1.17 | 0 | — |" in text
+    assert "here | 3.00 | 0 | 667 |" in text  # 7,200 chunks of 1.5 s
+    # The second method takes 1.1 and 2.1 s where Adam takes 1 and 2.
+    assert "| ReGraMa | paper | 1.22 | 4 | — |" in text
+    assert "here | 3.20 | 7.5 [5.0, 10.0] | 625 |" in text
+    assert "slippery_humanoid, 2 seeds side by side on Abacus" in text
+    assert len([row for row in rows if row.startswith(("Adam", "CBP"))]) == 4
 
 
 def test_the_studies_of_single_tasks(here, launched):
@@ -262,7 +290,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_commands_of_the_page(here, launched, capsys):
+def test_the_commands_of_the_page(here, launched, timed, capsys):
     lines = [line for block in blocks("bash") for line in block.splitlines()]
     commands = [line for line in lines if line.startswith("continual")]
     assert len(commands) == len(lines) - 1 > 15  # one installs

@@ -55,8 +55,15 @@ ELSEWHERE = {
         "tests/experiments/test_render.py"
     ),
     "continual report runs/digits --watch": "tests/analysis/test_report_page.py",
+    "continual run slippery_ant --seeds 15 --launcher submitit --slurm partition=gpu "
+    "gpus_per_node=1 cpus_per_task=8 timeout_min=240 --out runs/ant": (
+        "tests/experiments/jobs/test_submitit.py"
+    ),
+    "continual run slippery_ant --seeds 15 --launcher ray --ray address=auto num_gpus=1 num_cpus=8 "
+    "--out runs/ant-ray": "tests/experiments/jobs/test_ray.py",
 }
-"""What other tests run, and which: of the second line, with a study of an ant that they train."""
+"""What other tests run, and which: of the second line, with a study of an ant that they train; of
+the last two, with other studies."""
 PAGES_ELSEWHERE = {"docs/reproduce.md": "tests/test_cli_paper.py"}
 """Pages whose every block another test runs, with studies that are made up."""
 PYTHON_ELSEWHERE = {
@@ -91,8 +98,10 @@ def commands(text: str) -> list[str]:
 
 def smaller(words: list[str], diagnostics: bool) -> list[str]:
     """The words of `continual run`, for seconds: one method, the one that is changed if any is."""
-    method = "cpr" if any(word.startswith("cpr.") for word in words) else "adam"
-    kind = registry.get(words[1]).kind if words[1] in registry.names() else "supervised"
+    known = words[1] in (*registry.names(), *registry.ablations())
+    kind = registry.get(words[1]).kind if known else "supervised"
+    resets = known and "adam" not in registry.get(words[1]).methods
+    method = "cpr" if resets or any(word.startswith("cpr.") for word in words) else "adam"
     sizes = [word for word in SMALL_OF[kind].split() if not diagnostics or word != OFF]
     unless_said = {"--methods": method, "--seeds": "2"}
     more = [each for each in unless_said.items() if each[0] not in words]
@@ -132,12 +141,14 @@ def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> N
         Path(target).write_text(out)
     if words[0] == "run" and code == 0:
         expected = len(option(words, "--methods").split(",")) * int(option(words, "--seeds"))
-        assert len(load(option(words, "--out"))) == expected * 2
+        points = 1 if words[1].endswith(".toml") else registry.get(words[1]).points
+        assert len(load(option(words, "--out"))) == expected * points * 2
     if words[0] == "sweep":
         assert Path(option(words, "--out"), "best.toml").exists()
     if words[0] == "resume":
         assert load(words[1]).groupby(["method", "seed"]).task.nunique().eq(2).all()
-        assert " to resume" not in launch.status(Path(words[1]))
+        assert cli.main(["status", words[1]]) == 0
+        assert " to resume" not in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import numpy as np
 import optax
 
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer
+from continual_learning.agents.network import value_and_grads
 from continual_learning.diagnostics import norm_metrics, plasticity_metrics, rank_metrics, totals
 from continual_learning.optim import trace_units
 
@@ -56,6 +57,7 @@ class ClassifierConfig:
       redraw_head: whether the output layer is drawn anew when a task begins; its moments stay.
       measure: what accuracy is measured on at every row, "test" (held-out examples) or "train"
         (those of the task itself, where nothing is to be generalised).
+      sample_scores: whether reset methods are given per-sample scores.
       diagnostics: whether dormant units, ranks and norms are measured at every row.
       probe: how many of these examples they are measured on.
     """
@@ -66,6 +68,7 @@ class ClassifierConfig:
     rows_per_task: int = 1
     redraw_head: bool = True
     measure: Literal["test", "train"] = "test"
+    sample_scores: bool = False
     diagnostics: bool = True
     probe: int = 512
 
@@ -117,6 +120,8 @@ def classifier(
         each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
         return each.mean(), (jnp.mean(jnp.argmax(logits, -1) == y), features)
 
+    gradients = value_and_grads(loss, units if config.sample_scores else None)
+
     def chunk(state: ClassifierState, hyper: Hyper, data: ClassifierData) -> Any:
         tx = optimizer(units, hyper)
         task = stream.task(jax.random.fold_in(state.key, STREAM), state.task, data.train_labels)
@@ -130,9 +135,9 @@ def classifier(
             x, y = stream.batch(
                 task, data.train_images, data.train_labels, number, config.batch_size
             )
-            grads, (accuracy, features) = jax.grad(loss, has_aux=True)(params, x, y)
+            (_, (accuracy, features)), grads, scores = gradients(params, x, y)
             value = optax.tree.norm(grads)
-            updates, opt = tx.update(grads, opt, params, features=features)
+            updates, opt = tx.update(grads, opt, params, features=features, sample_scores=scores)
             return (optax.apply_updates(params, updates), opt), (accuracy, value)
 
         def row(carry: Any, numbers: jax.Array) -> Any:

@@ -73,8 +73,21 @@ def optimizers_of(
     return make
 
 
+def value_and_grads(loss: Loss, scored: UnitGraph | None) -> Callable[..., tuple[Any, Any, Any]]:
+    """(params, …) -> ((loss, aux), gradients, per-sample scores of units, None without them)."""
+    if scored is not None:
+        return scored.per_sample_scores(loss, has_aux=True)
+    plain = jax.value_and_grad(loss, has_aux=True)
+    return lambda *args: (*plain(*args), None)
+
+
 def descend(
-    loss: Loss, tx: optax.GradientTransformationExtraArgs, params: Any, state: Any, *args: Any
+    loss: Loss,
+    tx: optax.GradientTransformationExtraArgs,
+    params: Any,
+    state: Any,
+    *args: Any,
+    scored: UnitGraph | None = None,
 ) -> tuple[Any, Any, Metrics]:
     """One step of an optimizer.
 
@@ -84,13 +97,15 @@ def descend(
       params: of the network.
       state: of the optimizer.
       *args: what else the loss reads.
+      scored: the units, where the reset method needs `sample_scores=`. The loss is a mean over
+        samples then.
 
     Returns:
       Parameters, state, and metrics: "loss", "gradient_norm" before any clipping, and those of the
       loss.
     """
-    (value, (found, features)), grads = jax.value_and_grad(loss, has_aux=True)(params, *args)
-    updates, state = tx.update(grads, state, params, features=features)
+    (value, (found, features)), grads, scores = value_and_grads(loss, scored)(params, *args)
+    updates, state = tx.update(grads, state, params, features=features, sample_scores=scores)
     metrics = {"loss": value, "gradient_norm": optax.tree.norm(grads), **found}
     return optax.apply_updates(params, updates), state, metrics
 

@@ -190,6 +190,7 @@ def ppo(
             key(BATCHES),
             epochs=config.epochs,
             minibatches=config.minibatches,
+            scored={n: net.units for n, net in networks.items()} if config.sample_scores else {},
         )
         chosen = jax.random.randint(key(PROBE), (config.probe,), 0, len(samples.observation))
         probe = samples.observation[chosen]

@@ -32,6 +32,7 @@ class PPOConfig:
       reward_scale: factor on training rewards; reported returns are raw.
       reward_floor: least training reward, after the scale.
       truncation: see `gae`.
+      sample_scores: whether reset methods are given per-sample scores.
       diagnostics: whether dormant units, ranks and norms are measured.
       probe: how many observations of the rollout they are measured on.
     """
@@ -52,6 +53,7 @@ class PPOConfig:
     reward_scale: float = 1.0
     reward_floor: float | None = None
     truncation: Truncation = "mask"
+    sample_scores: bool = False
     diagnostics: bool = True
     probe: int = 512
 

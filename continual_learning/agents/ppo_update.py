@@ -12,6 +12,7 @@ import optax
 from continual_learning.agents.network import Loss, Network, descend
 from continual_learning.agents.ppo_losses import policy_loss, value_loss
 from continual_learning.networks import DiagonalGaussian
+from continual_learning.optim import UnitGraph
 
 Params = dict[str, Any]
 """Something of each network: {"policy": …, "value": …}."""
@@ -87,6 +88,7 @@ def improve(
     *,
     epochs: int,
     minibatches: int,
+    scored: Mapping[str, UnitGraph] | None = None,
 ) -> tuple[Params, Params, dict[str, jax.Array]]:
     """Trains each network by its own loss and optimizer, in fresh order every epoch.
 
@@ -99,6 +101,7 @@ def improve(
       key: for the order.
       epochs: passes over the samples.
       minibatches: per epoch; divides n.
+      scored: units of the networks whose reset methods need per-sample scores.
 
     Returns:
       Parameters, states of the optimizers, and means over all updates: "NAME_loss" as it was
@@ -113,7 +116,12 @@ def improve(
         batch, metrics = Samples.unpack(batch, size), {}
         for name, tx in optimizers.items():
             params[name], states[name], found = descend(
-                losses[name], tx, params[name], states[name], batch
+                losses[name],
+                tx,
+                params[name],
+                states[name],
+                batch,
+                scored=(scored or {}).get(name),
             )
             own = ("loss", "gradient_norm")
             metrics |= {f"{name}_{key}" if key in own else key: v for key, v in found.items()}

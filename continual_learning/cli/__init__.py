@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import continual_learning
-from continual_learning.cli import paper, report, studies, sweep
+from continual_learning.cli import bench, paper, report, studies, sweep
 from continual_learning.experiments.errors import StudyError, unknown
 
 FAILED = 2
@@ -88,6 +88,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
     sweep.add(command, words)
     report.add(command)
     paper.add(command)
+    bench.add(command)
     args, rest = parser.parse_known_args(words)
     if hasattr(args, "folders") and not any(word.startswith("-") for word in rest):
         # argparse takes folders from one place alone: `table ID --format tex DIR` has them in two.

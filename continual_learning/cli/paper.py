@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from continual_learning.cli import studies
+from continual_learning.cli import bench, studies
 from continual_learning.experiments import extras, options
 from continual_learning.experiments.errors import StudyError, unknown
 
@@ -100,7 +100,6 @@ def _reproduce(args: argparse.Namespace) -> int:
     if len(args.words) != 1:
         raise StudyError("Name one table or figure; `continual reproduce --list` lists them.")
     artefact = artefacts.get(args.words[0])
-    artefact.check_possible()
     plan.check_scale(args.scale)
     if artefact.kind == "figure":
         extras.require("figures")
@@ -115,6 +114,8 @@ def _reproduce(args: argparse.Namespace) -> int:
         if code:
             return code
         folders.append(folder)
+    if artefact.timed:
+        folders.append(_ensure_times(args, artefact, out))
     for path in _build(artefact, folders, out):
         print(f"Wrote {path}.")
     return 0
@@ -126,13 +127,13 @@ def _ensure(
     """Runs a study, or what is left of it; the exit code."""
     from continual_learning.analysis.paper import plan
     from continual_learning.analysis.paper.runs import Folder
-    from continual_learning.experiments.spec import to_dict
     from continual_learning.experiments.storage import manifest
+    from continual_learning.experiments.study import Study
 
     begun = (folder / manifest.STUDY).exists()
     seeds = list(range(spec.seeds))
     if begun:
-        study = {"experiment": to_dict(spec), "methods": methods, "seeds": seeds}
+        study = Study(spec, methods, seeds).to_dict()
         manifest.check_same(folder, manifest.read(folder)[0], study)
         if plan.finished(Folder.read(folder)):
             return 0
@@ -145,6 +146,21 @@ def _ensure(
     if begun:
         return launch.resume(folder, **running)
     return launch.run(spec, methods, seeds, folder, **running)
+
+
+def _ensure_times(args: argparse.Namespace, artefact: Any, out: Path) -> Path:
+    """Measures how long methods take, unless that was done; the file."""
+    from continual_learning.analysis.paper.numbers import results
+    from continual_learning.experiments import build, registry
+
+    path = out / f"{artefact.timed}_times.json"
+    if not path.exists():
+        spec = registry.get(artefact.timed).at_scale(args.scale)
+        spec = spec.override(**dict(options.assignment(spec, text) for text in args.assignments))
+        rounds = min(5, build.chunks(spec) - 1)
+        names = list(results(artefact.id)["rows"])
+        bench.measured(spec, names, list(range(spec.seeds)), rounds, path)
+    return path
 
 
 def _build(artefact: Any, folders: list[Path], out: Path) -> list[Path]:
@@ -171,8 +187,8 @@ def _listed(kind: str) -> int:
     for each in artefacts.of_kind(kind):
         label = each.label or "not in the paper"
         needs = " and ".join(each.experiments) or "no study"
-        missing = f" (needs {each.lacks})" if each.lacks else f" ({needs})"
-        print(f"{each.id:30}{label:36}{each.title}{missing}")
+        needs = f"`continual bench methods {each.timed}`" if each.timed else needs
+        print(f"{each.id:30}{label:36}{each.title} ({needs})")
     return 0
 
 

@@ -23,20 +23,16 @@ def add(command: Any, words: list[str]) -> None:
     def fields(name: str) -> str:
         return "" if chosen else f" `continual {name} EXPERIMENT --help` explains its fields too."
 
-    command("list", _list, "list the experiments")
+    command("list", _list, "list the experiments").add_argument(
+        "--ablations", action="store_true", help="list the ablations instead"
+    )
     show = command(
         "show", _show, "print an experiment as TOML, to read or to change and run", fields("show")
     )
     run = command("run", _run, "run a study: methods and seeds of an experiment", fields("run"))
     for each in (show, run):
         each.add_argument("experiment", metavar="EXPERIMENT", help="a name, or a TOML file")
-        each.add_argument(
-            "--seeds",
-            type=options.argument(options.seeds),
-            metavar="SEEDS",
-            help="how many (5: seeds 0 to 4), which (3,7) or a range (10:15) "
-            "(default: as many as the experiment has)",
-        )
+        add_seeds(each)
         options.add_scale(each, chosen)
     known = f": {', '.join(chosen.methods)}" if chosen else ""
     run.add_argument(
@@ -53,10 +49,22 @@ def add(command: Any, words: list[str]) -> None:
     for each in (run, resume):
         add_running(each)
         jobs.add_launching(each)
+        jobs.add_distributed(each)
     jobs.add_dividing(run)
     resume.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
     command("doctor", _doctor, "say what is installed, and try one training step")
+
+
+def add_seeds(parser: argparse.ArgumentParser) -> None:
+    """Adds --seeds."""
+    parser.add_argument(
+        "--seeds",
+        type=options.argument(options.seeds),
+        metavar="SEEDS",
+        help="how many (5: seeds 0 to 4), which (3,7) or a range (10:15) "
+        "(default: as many as the experiment has)",
+    )
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +74,12 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         type=options.argument(options.seconds),
         metavar="TIME",
         help="stop after this time with everything saved and exit code 75: 90, 90s, 8m, 1.5h",
+    )
+    parser.add_argument(
+        "--until-task",
+        type=options.argument(options.tasks),
+        metavar="NUMBER",
+        help="stop when so many tasks are complete, as after --time-limit",
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard files too")
@@ -130,34 +144,42 @@ def named_experiment(words: list[str]) -> spec.ExperimentSpec | None:
     if words[:1] not in (["run"], ["show"], ["sweep"]):
         return None
     rest = words[1:]
-    names = [word for word in rest if word in registry.names() or word.endswith(".toml")]
+    known = [*registry.names(), *registry.ablations()]
+    names = [word for word in rest if word in known or word.endswith(".toml")]
     first = [word for word in rest[:1] if not word.startswith("-")]
     return next((registry.get(name) for name in names + first), None)
 
 
-def _resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
+def resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
+    """The experiment that the options name."""
     chosen = options.resolve(registry.get(args.experiment), args)
     return chosen if args.seeds is None else chosen.override(seeds=len(args.seeds))
 
 
+def seeds_of(chosen: spec.ExperimentSpec, args: argparse.Namespace) -> list[int]:
+    """The seeds that the options name."""
+    return list(range(chosen.seeds)) if args.seeds is None else args.seeds
+
+
 def _list(args: argparse.Namespace) -> int:
     rows = [("experiment", "seeds", "tasks", "title")]
-    for each in map(registry.get, registry.names()):
+    for each in map(registry.get, registry.ablations() if args.ablations else registry.names()):
         rows.append((each.name, str(each.seeds), str(each.tasks), each.title))
     for name, seeds, tasks, title in rows:
-        print(f"{name:26}{seeds:>5}{tasks:>7}  {title}")
+        print(f"{name:29}{seeds:>5}{tasks:>7}  {title}")
     return 0
 
 
 def _show(args: argparse.Namespace) -> int:
-    print(spec.dumps(_resolved(args)), end="")
+    print(spec.dumps(resolved(args)), end="")
     return 0
 
 
 def _run(args: argparse.Namespace) -> int:
-    chosen = _resolved(args)
+    chosen = resolved(args)
     methods = options.methods(chosen, args.methods)
-    seeds = list(range(chosen.seeds)) if args.seeds is None else args.seeds
+    seeds = seeds_of(chosen, args)
+    jobs.join(args)
     if jobs.chosen(args):
         return jobs.run(args, chosen, methods, seeds, running(args))
     return launch(args).run(chosen, methods, seeds, args.out, **running(args))
@@ -165,6 +187,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _resume(args: argparse.Namespace) -> int:
     folder = _folder(args)
+    jobs.join(args)
     code = jobs.resume(args, folder, running(args))
     return launch(args).resume(folder, **running(args)) if code is None else code
 
@@ -208,6 +231,7 @@ def running(args: argparse.Namespace) -> dict[str, Any]:
     """What these options say, as arguments of `launch.run` and `launch.resume`."""
     return {
         "time_limit": args.time_limit,
+        "until_task": args.until_task,
         "quiet": args.quiet,
         "sinks": _sinks(args),
         "deterministic": args.deterministic,

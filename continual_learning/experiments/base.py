@@ -6,6 +6,7 @@ import abc
 import contextlib
 import contextvars
 import dataclasses
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self
@@ -98,6 +99,11 @@ class ExperimentSpec(abc.ABC):
     scales: Mapping[str, Mapping[str, Any]] = field(
         factory=dict, help="smaller budgets: which fields get which values"
     )
+    lanes: Mapping[str, tuple[float, ...]] = field(
+        factory=dict,
+        help="values of numbers of the only method, such as max_reset = [0.01, 0.02]: every "
+        "combination runs with every seed, side by side in one program",
+    )
     collapse: str | None = field(None, help=collapse_rule.HELP)
 
     def __post_init__(self):
@@ -113,6 +119,7 @@ class ExperimentSpec(abc.ABC):
         if self.collapse is not None:
             with located("collapse"):
                 collapse_rule.parse_rule(self.collapse)
+        object.__setattr__(self, "lanes", self._checked_lanes())
         self._check()
         scales = _table("scales", self.scales)
         scales = {name: self._checked_scale(name, scales[name]) for name in scales}
@@ -128,9 +135,36 @@ class ExperimentSpec(abc.ABC):
         """Steps of a seed in all tasks: the last one of a finished run."""
         return self.tasks * self.steps_per_task
 
+    @property
+    def points(self) -> int:
+        """Combinations of the values of `lanes`, each of which runs with every seed."""
+        return math.prod(map(len, self.lanes.values()))
+
     @abc.abstractmethod
     def _check(self) -> None:
         """Raises where fields do not go together."""
+
+    def _checked_lanes(self) -> dict[str, tuple[float, ...]]:
+        lanes = _table("lanes", self.lanes)
+        if lanes and len(self.methods) != 1:
+            raise StudyError(
+                f"lanes ({', '.join(lanes)}) are numbers of the only method, but there are "
+                f"{', '.join(self.methods)}."
+            )
+        for name, values in lanes.items():
+            listed = isinstance(values, list | tuple) and all(
+                type(v) in (int, float) for v in values
+            )
+            if not listed or not values or len({v for v in values if v == v}) < len(values):
+                raise StudyError(
+                    f"lanes.{name} must be a list of different numbers, got {values!r}."
+                )
+        if lanes and not is_trusted():
+            from continual_learning.experiments.methods import check_lanes
+
+            [method], known = self.methods.values(), fields_of(type(self))
+            check_lanes(method, lanes, {n: each for n, each in known.items() if each.type is float})
+        return {name: tuple(values) for name, values in lanes.items()}
 
     def _checked_scale(self, scale: str, values: Any) -> dict[str, Any]:
         _check_name("the name of a scale", scale)

@@ -43,7 +43,7 @@ def stream(experiment: ControlSpec) -> TaskStream:
 
 def policy(experiment: ControlSpec, actions: int) -> MLP:
     """Observations -> mean and deviation of every action."""
-    return MLP(experiment.policy_hidden, 2 * actions, experiment.activation, experiment.init)
+    return _network(experiment, experiment.policy_hidden, 2 * actions)
 
 
 def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
@@ -60,16 +60,24 @@ def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
 
     return ppo(
         policy(experiment, env.action_size),
-        MLP(experiment.value_hidden, 1, experiment.activation, experiment.init),
+        _network(experiment, experiment.value_hidden, 1),
         Episodes(
             env, experiment.environments, experiment.episode_length, restart=experiment.restart
         ),
         tasks,
         {"policy": optimizer(0), "value": optimizer(1)},
-        PPOConfig(**{name: getattr(experiment, name) for name in _shared()}),
+        PPOConfig(
+            **{name: getattr(experiment, name) for name in _shared()},
+            sample_scores=methods.needs_sample_scores(experiment.methods[method]),
+        ),
     )
 
 
+def _network(experiment: ControlSpec, hidden: tuple[int, ...], outputs: int) -> MLP:
+    return MLP(hidden, outputs, experiment.activation, experiment.init, experiment.layer_norm)
+
+
 def _shared() -> list[str]:
-    """Fields of PPO that the experiment has by the same name: all but the size of the probe."""
-    return [f.name for f in dataclasses.fields(PPOConfig) if f.name != "probe"]
+    """Fields of PPO that the experiment has by the same name."""
+    others = ("probe", "sample_scores")
+    return [f.name for f in dataclasses.fields(PPOConfig) if f.name not in others]

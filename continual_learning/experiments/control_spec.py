@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from continual_learning.experiments.base import ExperimentSpec, is_trusted
 from continual_learning.experiments.errors import StudyError, unknown
@@ -77,6 +77,7 @@ class ControlSpec(ExperimentSpec):
     activation: Literal["relu", "swish", "tanh", "gelu"] = field(
         "swish", help="nonlinearity of the hidden layers"
     )
+    layer_norm: bool = field(False, help="a LayerNorm before every activation")
     init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
         field("lecun_normal", help="how kernels are drawn, first and by resets")
     )
@@ -86,6 +87,23 @@ class ControlSpec(ExperimentSpec):
     def steps_per_task(self) -> int:
         """Environment steps of a seed per task."""
         return self.iterations_per_task * self.rollout * self.environments
+
+    def with_rollout(self, rollout: int) -> Self:
+        """With another rollout; a task keeps its number of steps, as nearly as it can."""
+
+        def fields(iterations: int, chunk: int) -> dict[str, int]:
+            count = max(1, round(iterations * self.rollout / rollout))
+            fits = next(n for n in range(min(chunk, count), 0, -1) if count % n == 0)
+            return {"iterations_per_task": count, "iterations_per_chunk": fits}
+
+        usual = {
+            name: getattr(self, name) for name in ("iterations_per_task", "iterations_per_chunk")
+        }
+        scales = {
+            scale: {**values, **fields(*({**usual, **values}[name] for name in usual))}
+            for scale, values in self.scales.items()
+        }
+        return dataclasses.replace(self, rollout=rollout, scales=scales, **fields(*usual.values()))
 
     def _check(self) -> None:
         for name in ("policy_hidden", "value_hidden"):

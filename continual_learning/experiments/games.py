@@ -42,6 +42,7 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
             experiment.hidden,
             outputs,
             kernel_init=experiment.init,
+            layer_norm=experiment.layer_norm,
         )
 
     return sac(

@@ -46,7 +46,13 @@ def trainer(experiment: HostSpec, method: str, shared: None) -> HostTrainer:
     actions = actions_of(tasks)
 
     def network(outputs: int) -> MLP:
-        return MLP(experiment.hidden, outputs, experiment.activation, experiment.init)
+        return MLP(
+            experiment.hidden,
+            outputs,
+            experiment.activation,
+            experiment.init,
+            experiment.layer_norm,
+        )
 
     return sac_host(
         network(actions.outputs),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import optax
 
 from continual_learning.experiments.base import MethodSpec, Option
 from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.fields import Field, fields_of
 from continual_learning.networks import initialiser
 from continual_learning.optim import (
     CBP,
@@ -86,6 +87,12 @@ def reset_method(
     return cls(**options, init=draw, key=key)
 
 
+def needs_sample_scores(method: MethodSpec) -> bool:
+    """Whether its reset method must be given per-sample scores."""
+    made = reset_method(method.reset, method.options, init="lecun_normal")
+    return "sample_scores" in made.requires
+
+
 def register_reset_method(name: str, cls: type[ResetMethod]) -> None:
     """Makes a reset method of your own known to specs by a name.
 
@@ -122,6 +129,35 @@ def check_options(name: str, options: Mapping[str, Option]) -> None:
         reset_method(name, options, init="lecun_normal")
     except (TypeError, ValueError) as error:
         raise StudyError(str(error)) from None
+
+
+def check_lanes(
+    method: MethodSpec, lanes: Mapping[str, Sequence[float]], others: Mapping[str, Field]
+) -> None:
+    """Raises unless these are numbers that lanes may differ in, with values that they may have.
+
+    Args:
+      method: whose numbers they may be.
+      lanes: {name: values}.
+      others: fields of the experiment that are valid too.
+    """
+    cls = NoReset if method.reset is None else RESETS[method.reset]
+    own = [f.name for f in dataclasses.fields(cls) if "Number" in str(f.type)]
+    fields = {name: fields_of(MethodSpec)[name] for name in ("learning_rate", "clip")} | dict(
+        others
+    )
+    for name, values in lanes.items():
+        if name not in (*own, *fields):
+            raise unknown("number of the method", name, [*own, *fields])
+        for value in values:
+            if name not in own:
+                fields[name].check(value)
+                continue
+            try:
+                options = {**method.options, name: value}
+                reset_method(method.reset, options, init="lecun_normal")
+            except (TypeError, ValueError) as error:
+                raise StudyError(f"lanes.{name}: {error}") from None
 
 
 def option_type(option: str, annotation: str) -> tuple[tuple[type, ...], str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from continual_learning.experiments import spec
 from continual_learning.experiments.base import ExperimentSpec, trusted
 from continual_learning.experiments.errors import unknown
+from continual_learning.experiments.presets import ablations as rules
 
 _NAMES = (
     "permuted_mnist",
@@ -32,14 +33,32 @@ def names() -> list[str]:
     return list(_NAMES)
 
 
+def ablations() -> list[str]:
+    """Names of the ablations, each `EXPERIMENT_WHAT`; see `presets.ablations`."""
+    return [f"{base}_{kind}" for base in rules.BASES for kind in rules.kinds(base)]
+
+
+def base_of(name: str) -> str:
+    """The experiment that one of this name is an ablation of; the name itself if of none."""
+    return next((base for base in rules.BASES if name.startswith(f"{base}_")), name)
+
+
 def get(name: str | Path) -> ExperimentSpec:
-    """The experiment of that name, or that of a TOML file."""
+    """The experiment or ablation of that name, or that of a TOML file."""
     if is_file(name):
         return spec.load(name)
-    if name not in _NAMES:
-        raise unknown("experiment", str(name), [*_NAMES, "or the path of a .toml file"])
+    name = str(name)
     with trusted():
-        return importlib.import_module(f"continual_learning.experiments.presets.{name}").SPEC
+        if name in _NAMES:
+            return importlib.import_module(f"continual_learning.experiments.presets.{name}").SPEC
+        base = base_of(name)
+        if base != name:
+            kind = name.removeprefix(f"{base}_")
+            if kind not in rules.kinds(base):
+                raise unknown(f"ablation of {base}", kind, rules.kinds(base))
+            return rules.ABLATIONS[kind].of(get(base), name)
+    others = ["an ablation (`continual list --ablations`)", "or the path of a .toml file"]
+    raise unknown("experiment", name, [*_NAMES, *others])
 
 
 def is_file(name: str | Path) -> bool:

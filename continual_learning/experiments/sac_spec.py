@@ -47,6 +47,9 @@ class SACSpec(ExperimentSpec):
     reset_targets: bool = field(True, help="make the target critics equal to the critics there")
     reset_alpha: bool = field(True, help="begin the temperature anew there")
     hidden: tuple[int, ...] = field((128,), positive=True, help="units of the hidden layers")
+    layer_norm: bool = field(
+        False, help="a LayerNorm before the activation of every hidden dense layer"
+    )
     init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
         field("he_uniform", help="how kernels are drawn, first and by resets")
     )

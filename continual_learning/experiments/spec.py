@@ -61,6 +61,7 @@ class SupervisedSpec(ExperimentSpec):
     init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
         field("he_uniform", help="how kernels are drawn, first and by resets")
     )
+    layer_norm: bool = field(False, help="a LayerNorm before every activation")
     redraw_head: bool = field(True, help="draw the output layer anew at a task change")
     rows_per_task: int = field(10, budget=True, positive=True, help="rows of metrics per task")
     diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
@@ -112,7 +113,7 @@ def to_dict(spec: ExperimentSpec) -> dict[str, Any]:
     """A spec as dicts, lists and scalars; what is None is left out."""
     data = _plain(dataclasses.asdict(spec))
     for table in (data, *data["methods"].values()):
-        for name in ("options", "scales"):
+        for name in ("options", "scales", "lanes"):
             if not table.get(name, True):
                 del table[name]
     return {"kind": spec.kind, **data}

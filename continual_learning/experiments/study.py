@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ class Study:
       seeds: one per lane.
       hyper: {name: one number per lane}, what differs between lanes beside the seed: a field or an
         option of the method, or a number of the agent such as `discount`. It takes the place of the
-        experiment's own. Names are those of one method, so there can be only one then.
+        experiment's own. Names are those of one method, so there can be only one then. Left out
+        where the experiment has `lanes`, it is every combination of these with every seed.
     """
 
     experiment: spec.ExperimentSpec
@@ -31,6 +33,14 @@ class Study:
     hyper: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
+        lanes = self.experiment.lanes
+        if lanes and not self.hyper:
+            points = list(itertools.product(*lanes.values()))
+            hyper = {
+                n: [point[i] for point in points for _ in self.seeds] for i, n in enumerate(lanes)
+            }
+            object.__setattr__(self, "hyper", hyper)
+            object.__setattr__(self, "seeds", [*self.seeds] * len(points))
         if self.hyper and len(self.methods) != 1:
             raise StudyError(
                 f"Lanes with numbers of their own ({', '.join(self.hyper)}) need a study of one "

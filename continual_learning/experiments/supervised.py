@@ -41,10 +41,17 @@ def trainer(experiment: SupervisedSpec, method: str, shared: Dataset) -> Trainer
         rows_per_task=experiment.rows_per_task,
         redraw_head=experiment.redraw_head,
         measure="train" if experiment.stream == "random_labels" else "test",
+        sample_scores=methods.needs_sample_scores(experiment.methods[method]),
         diagnostics=experiment.diagnostics,
     )
     return classifier(
-        MLP(experiment.hidden, shared.classes, experiment.activation, experiment.init),
+        MLP(
+            experiment.hidden,
+            shared.classes,
+            experiment.activation,
+            experiment.init,
+            experiment.layer_norm,
+        ),
         SupervisedStream(
             experiment.stream,
             shared.classes,

@@ -22,6 +22,7 @@ class CNN(nn.Module):
       size: height and width of the kernels; odd.
       activation: "relu", "swish", "tanh" or "gelu".
       kernel_init: initialiser of all kernels, by name; biases start at 0.
+      layer_norm: whether a LayerNorm stands before the activation of every hidden dense layer.
     """
 
     image: tuple[int, int, int]
@@ -31,6 +32,7 @@ class CNN(nn.Module):
     size: int = 3
     activation: str = "relu"
     kernel_init: str = "lecun_normal"
+    layer_norm: bool = False
 
     def __post_init__(self):
         initialiser(self.kernel_init)
@@ -47,4 +49,4 @@ class CNN(nn.Module):
         for i, channels in enumerate(self.channels):
             x = act(Conv(channels, self.size, init, name=f"conv_{i}")(x))
         x = x.reshape(*x.shape[:-3], -1)
-        return dense(x, self.hidden, self.outputs, act, init)
+        return dense(x, self.hidden, self.outputs, act, init, self.layer_norm)

@@ -42,10 +42,12 @@ def dense(
     outputs: int,
     activation: Callable[[jax.Array], jax.Array],
     kernel_init: Callable[..., jax.Array],
+    layer_norm: bool = False,
 ) -> jax.Array:
-    """Layers `hidden_0`, `hidden_1`, … and `output` of the module that calls it."""
+    """Layers `hidden_0`, …, norms `norm_0`, … and `output` of the module that calls it."""
     for i, width in enumerate(hidden):
-        x = activation(nn.Dense(width, kernel_init=kernel_init, name=f"hidden_{i}")(x))
+        x = nn.Dense(width, kernel_init=kernel_init, name=f"hidden_{i}")(x)
+        x = activation(nn.LayerNorm(name=f"norm_{i}")(x) if layer_norm else x)
     return nn.Dense(outputs, kernel_init=kernel_init, name="output")(x)
 
 
@@ -57,12 +59,14 @@ class MLP(nn.Module):
       outputs: width of the output layer.
       activation: "relu", "swish", "tanh" or "gelu".
       kernel_init: initialiser of all kernels, by name; biases start at 0.
+      layer_norm: whether a LayerNorm `norm_0`, … stands before every activation.
     """
 
     hidden: Sequence[int]
     outputs: int
     activation: str = "relu"
     kernel_init: str = "lecun_normal"
+    layer_norm: bool = False
 
     def __post_init__(self):
         initialiser(self.kernel_init)
@@ -72,5 +76,5 @@ class MLP(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """[…, features] -> […, outputs]."""
-        init = initialiser(self.kernel_init)
-        return dense(x, self.hidden, self.outputs, activation(self.activation), init)
+        init, act = initialiser(self.kernel_init), activation(self.activation)
+        return dense(x, self.hidden, self.outputs, act, init, self.layer_norm)

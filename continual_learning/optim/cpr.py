@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from continual_learning.optim import rewrite
 from continual_learning.optim.method import (
@@ -42,32 +43,41 @@ class CPR(ResetMethod):
 
     Attributes:
       max_reset: ρ, the share by which a unit of low utility is reset.
-      sharpness: κ, how fast φ falls above the centre.
+      sharpness: κ, how fast φ falls above the centre: 0 resets all units alike, infinity those
+        above the centre not at all.
       decay: β of the moving average.
       every: f, steps between resets.
-      shape: φ, one of "sigmoid", "exp", "softplus", "linear".
+      shape: φ, one of "sigmoid", "exp", "softplus", "linear", or its number in this order (0 to 3),
+        which may be traced.
       center: the utility up to which φ is 1.
       score: "batch_gradient", or "per_sample" for the mean of per-sample gradient norms, given to
         `update` as `sample_scores={layer: [units] or [batch, units]}`.
       reset_bias: whether biases (and norm scales and biases) move with their unit.
       reset_moments: whether the moments of reset entries shrink by (1−r).
+      shrink_outgoing: whether outgoing entries shrink, or are left alone.
+      recentre: whether a reset puts all utilities back to 1, or the moving average goes on.
     """
 
     max_reset: Number = 0.015
     sharpness: Number = 16.0
     decay: Number = 0.99
     every: Number = 1000
-    shape: str = "sigmoid"
+    shape: str | Number = "sigmoid"
     center: Number = 1.0
     score: Literal["batch_gradient", "per_sample"] = "batch_gradient"
     reset_bias: bool = False
     reset_moments: bool = False
+    shrink_outgoing: bool = True
+    recentre: bool = True
 
     def __post_init__(self):
         super().__post_init__()
         check_range(self, max_reset=(0, 1), sharpness=(0, np.inf), decay=(0, 1), every=(1, np.inf))
-        if self.shape not in SHAPES:
-            raise ValueError(f"CPR: shape must be one of {list(SHAPES)}, got {self.shape!r}.")
+        if not _is_shape(self.shape):
+            raise ValueError(
+                f"CPR: shape must be one of {list(SHAPES)}, or its number in this list; "
+                f"got {self.shape!r}."
+            )
         if self.score not in ("batch_gradient", "per_sample"):
             raise ValueError(
                 f"CPR: score must be 'batch_gradient' or 'per_sample', got {self.score!r}."
@@ -104,17 +114,33 @@ class CPR(ResetMethod):
         return Amount(reset, state.utility, self.center)
 
     def finish(self, state: CPRState, amount: Amount) -> CPRState:
-        """All utilities back to 1."""
-        return CPRState(jnp.ones_like(state.utility))
+        """All utilities back to 1, unless they are not to be."""
+        return CPRState(jnp.ones_like(state.utility)) if self.recentre else state
 
     def rewrite(
         self, graph: UnitGraph, state: CPRState, params: Params, amount: Amount, fresh: Params
     ) -> dict[str, jax.Array]:
         """Outgoing entries shrink, incoming ones are mixed with ξ."""
-        return rewrite.reset_units(graph, params, amount.reset, fresh, bias=self.reset_bias)
+        return rewrite.reset_units(
+            graph, params, amount.reset, fresh, outgoing=self._outgoing, bias=self.reset_bias
+        )
 
     def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
         """Moments stay as they are unless `reset_moments`."""
         if not self.reset_moments:
             return {}
-        return rewrite.kept(graph, amount.reset, bias=self.reset_bias)
+        return rewrite.kept(graph, amount.reset, outgoing=self._outgoing, bias=self.reset_bias)
+
+    @property
+    def _outgoing(self) -> rewrite.Outgoing:
+        return "before" if self.shrink_outgoing else "kept"
+
+
+def _is_shape(shape: Any) -> bool:
+    if isinstance(shape, str):
+        return shape in SHAPES
+    if isinstance(shape, Tracer):
+        return jnp.issubdtype(shape.dtype, jnp.integer)
+    number = np.asarray(shape)
+    whole = np.issubdtype(number.dtype, np.integer)
+    return bool(whole and np.all((number >= 0) & (number < len(SHAPES))))

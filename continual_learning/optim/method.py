@@ -142,26 +142,28 @@ def reset_method(cls: Method) -> Method:
     """Makes a subclass of `ResetMethod` a frozen dataclass and a pytree.
 
     Fields annotated as `str`, `bool`, `Literal` or a callable are static; all others are leaves,
-    so that they may be arrays or tracers.
+    so that they may be arrays or tracers. One that may be text or a `Number` is what it holds.
     """
     cls = dataclasses.dataclass(frozen=True)(cls)
-    static = tuple(f.name for f in dataclasses.fields(cls) if _is_static(f))
-    leaves = tuple(f.name for f in dataclasses.fields(cls) if not _is_static(f))
-
-    def flatten(method):
-        return [getattr(method, n) for n in leaves], tuple(getattr(method, n) for n in static)
+    fields = dataclasses.fields(cls)
 
     def flatten_with_keys(method):
-        children, rest = flatten(method)
-        return [
-            (jax.tree_util.GetAttrKey(n), c) for n, c in zip(leaves, children, strict=True)
-        ], rest
+        values = {f: getattr(method, f.name) for f in fields}
+        static = tuple((f.name, v) for f, v in values.items() if _is_static(f, v))
+        leaves = [(f.name, v) for f, v in values.items() if not _is_static(f, v)]
+        keyed = [(jax.tree_util.GetAttrKey(name), value) for name, value in leaves]
+        return keyed, (static, tuple(name for name, _ in leaves))
+
+    def flatten(method):
+        keyed, rest = flatten_with_keys(method)
+        return [value for _, value in keyed], rest
 
     def unflatten(rest, children):
         # Not through __init__: tree operations put bools, None and other placeholders here, which
         # are no numbers to be checked.
+        static, leaves = rest
         method = object.__new__(cls)
-        for name, value in zip(static + leaves, (*rest, *children), strict=True):
+        for name, value in (*static, *zip(leaves, children, strict=True)):
             object.__setattr__(method, name, value)
         return method
 
@@ -169,8 +171,11 @@ def reset_method(cls: Method) -> Method:
     return cls
 
 
-def _is_static(field: dataclasses.Field) -> bool:
-    return re.search(r"\b(str|bool|Literal|Callable)\b", str(field.type)) is not None
+def _is_static(field: dataclasses.Field, value: Any) -> bool:
+    words = set(re.findall(r"\w+", str(field.type)))
+    if "str" in words and words & {"Number", "float", "int"}:
+        return isinstance(value, str)
+    return bool(words & {"str", "bool", "Literal", "Callable"})
 
 
 def numbers(method: ResetMethod, dtype: Any) -> ResetMethod:

@@ -6,7 +6,12 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.agents.classifier import ClassifierConfig, ClassifierData, classifier
+from continual_learning.agents.classifier import (
+    STREAM,
+    ClassifierConfig,
+    ClassifierData,
+    classifier,
+)
 from continual_learning.envs.supervised import SupervisedStream
 from continual_learning.networks import MLP
 from continual_learning.optim import CPR, NoReset, attach_reset_method
@@ -98,6 +103,34 @@ def test_without_diagnostics():
     state = jax.eval_shape(program.init, jax.random.key(0), {}, program.data)
     _, rows = jax.eval_shape(program.chunk, state, {}, program.data)
     assert "dormant_ratio" not in rows and "test_accuracy" in rows
+
+
+def test_per_sample_scores_by_the_gradients_of_single_examples():
+    """After one step the utilities are those of per-example norms, over lanes too."""
+    method = CPR(score="per_sample", decay=0.0)
+    sizes = {"tasks": 1, "steps_per_task": 1, "rows_per_task": 1, "diagnostics": False}
+    program = trainer(method, **sizes, redraw_head=False, sample_scores=True)
+    keys = jax.vmap(jax.random.key)(jnp.arange(2))
+    first = jax.vmap(program.init, (0, None, None))(keys, {}, program.data)
+    after, _ = jax.jit(jax.vmap(program.chunk, (0, None, None)))(first, {}, program.data)
+    network, stream = MLP((16,), CLASSES), SupervisedStream("permuted", CLASSES, FEATURES)
+
+    def loss(params, x, y):
+        logits = network.apply(params, x[None])
+        return optax.softmax_cross_entropy_with_integer_labels(logits, y[None])[0]
+
+    for lane in range(2):
+        params = jax.tree.map(lambda x, lane=lane: x[lane], first.params)
+        seen = program.data
+        task = stream.task(jax.random.fold_in(keys[lane], STREAM), jnp.int32(0), seen.train_labels)
+        x, y = stream.batch(task, seen.train_images, seen.train_labels, jnp.int32(0), 4)
+        each = jax.vmap(jax.grad(loss), (None, 0, 0))(params, x, y)["params"]["hidden_0"]["kernel"]
+        norms = jnp.linalg.norm(each, axis=1).mean(0)
+        expected = norms / norms.mean()
+        np.testing.assert_allclose(after.optimizer.method.utility[lane, 0], expected, rtol=1e-4)
+    with pytest.raises(ValueError, match="CPR needs `sample_scores`"):
+        without = trainer(method, **sizes)
+        jax.eval_shape(without.chunk, jax.tree.map(lambda x: x[0], first), {}, without.data)
 
 
 def test_accuracy_on_the_examples_of_the_task():

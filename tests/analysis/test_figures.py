@@ -16,7 +16,7 @@ from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
 from tests.analysis import study_folders
 
-POSSIBLE = [each.id for each in artefacts.of_kind("figure") if not each.lacks]
+EVERY = [each.id for each in artefacts.of_kind("figure")]
 TASK = 102 * 96 * 2048
 
 
@@ -57,30 +57,31 @@ def studies(tmp_path_factory):
         study_folders.arms(root / task, "mt1", seeds=3, sequence=(task,))
         for task in ("reach", "push", "plate-slide")
     ]
-    for id in ("rr", "sharpness_ablation", "bigrollout"):
-        artefact = artefacts.get(id)
-        found[artefact.varied or ""] = [
-            study_folders.robots(
-                root / study.folder,
-                methods=study.methods,
-                **small,
-                **study.changes,
-                **(
-                    {"iterations_per_task": 9792 // rollout, "iterations_per_chunk": 1}
-                    if (rollout := study.changes.get("rollout"))
-                    else {}
-                ),
-            )
-            for study in artefact.studies
+    for id in ("rr", "sharpness_ablation", "humanoid_rr", "bigrollout"):
+        found |= {
+            study.folder: [
+                study_folders.robots(
+                    root / study.folder, study.spec(), methods=study.methods, **small
+                )
+            ]
+            for study in artefacts.get(id).studies
+        }
+    for id in ("mnist_sharpness", "mnist_shapes"):
+        [study] = artefacts.get(id).studies
+        spec = study.spec()
+        found[study.folder] = [
+            study_folders.digits(root / study.folder, spec, methods=study.methods, seeds=3, tasks=3)
         ]
     return found
 
 
 def folders_of(id: str, studies: dict) -> list[Path]:
     artefact = artefacts.get(id)
-    if artefact.id in studies or artefact.varied:
-        return studies[artefact.varied or artefact.id]
-    return [path for name in artefact.experiments for path in studies[name]]
+    if artefact.id in studies:
+        return studies[artefact.id]
+    if artefact.varied == "sequence":
+        return studies["sequence"]
+    return [path for study in artefact.studies for path in studies[study.folder]]
 
 
 def rows_of(chart) -> list[dict]:
@@ -110,7 +111,7 @@ def constant(path: Path, experiment: str = "slippery_ant", **values) -> Path:
 # All of them -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("id", POSSIBLE)
+@pytest.mark.parametrize("id", EVERY)
 def test_every_figure(id, studies):
     spec = figures.make(id, folders_of(id, studies)).to_dict()  # checks it against the schema
     assert spec["config"]["font"].startswith("Helvetica")
@@ -273,6 +274,38 @@ def test_ablations_by_hand(tmp_path):
     )
 
 
+def test_shapes_and_sharpness_by_hand(tmp_path):
+    """Lanes of one folder; in `studies` all lanes of a seed are alike."""
+    spec = registry.get("permuted_mnist_shape_kappa")
+    spec = spec.override(tasks=2, lanes={"shape": [3, 0], "sharpness": [16.0, math.inf]})
+    lanes = iter([0.1, 0.2, 0.3, 0.4])  # each lane once: one seed
+    path = study_folders.write(
+        tmp_path / "x",
+        spec,
+        lambda method, seed: {"test_accuracy": np.full(2, next(lanes))},
+        steps=[7500, 15000],
+        methods=["cpr"],
+        seeds=[0],
+    )
+    chart = figures.make("mnist_shapes", [path])
+    found = [(row["shape"], row["value"], row["return_"]) for row in rows_of(chart)]
+    assert found == [
+        ("linear", "16", 0.1),
+        ("linear", "∞", 0.2),
+        ("sigmoid", "16", 0.3),
+        ("sigmoid", "∞", 0.4),
+    ]
+    table = tables.make("mnist_shape_kappa", [path])
+    assert [row[:2] for row in table.rows] == [
+        ("Linear", "16"),
+        ("Linear", "∞"),
+        ("Sigmoid", "16"),
+        ("Sigmoid", "∞"),
+    ]
+    assert [cell.value for _, _, cell, *_ in table.rows] == [0.1, 0.2, 0.3, 0.4]
+    assert [cell.best for _, _, cell, *_ in table.rows] == [False, False, False, True]
+
+
 @pytest.mark.parametrize("count", [1, 2, 5, 12])
 def test_values_have_colours_of_their_own(count):
     shades = ablations._shades([str(i) for i in range(count)])
@@ -282,15 +315,15 @@ def test_values_have_colours_of_their_own(count):
 
 
 def test_points_of_an_ablation(studies):
-    chart = figures.make("sharpness_ablation", studies["cpr.sharpness"])
+    chart = figures.make("sharpness_ablation", studies["slippery_ant_kappa"])
     rows = [row for row in rows_of(chart) if "statistic" in row]
     order = list(dict.fromkeys(row["value"] for row in rows))
-    assert order == ["0.5", "1", "2", "4", "8", "16", "20"]
+    assert order == ["0", "0.5", "1", "2", "4", "8", "12", "16", "20", "∞"]
     assert all(row["low"] <= row["return_"] <= row["high"] for row in rows)
 
 
 def test_rollouts_are_named_by_their_steps(studies):
-    rows = rows_of(figures.make("big_dormant", studies["rollout"]))
+    rows = rows_of(figures.make("big_dormant", folders_of("big_dormant", studies)))
     assert {row["value"] for row in rows if "value" in row} == {"196,608", "589,824", "1,179,648"}
 
 

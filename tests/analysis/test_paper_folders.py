@@ -97,6 +97,28 @@ def test_shapes_come_in_the_order_of_the_paper(tmp_path):
     assert list(found) == ["linear", "exp", "sigmoid"]
 
 
+def test_lanes_of_an_ablation_are_its_values(tmp_path):
+    """In one folder of the ablation, and beside a folder of the experiment itself."""
+    small = {"seeds": 2, "per_task": 1, "tasks": 2, "methods": ["cpr"]}
+    rho = study_folders.robots(tmp_path / "rho", "slippery_ant_rho", **small)
+    alone = study_folders.robots(tmp_path / "alone", **small, **{"cpr.max_reset": 0.2})
+    found = runs.by_value(artefacts.get("rr"), [rho, alone])
+    assert list(found) == [0.001, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.1, 0.2]
+    assert {each.curve("episode_return").values.shape[0] for each in found.values()} == {2}
+    shape = study_folders.robots(tmp_path / "shape", "slippery_ant_shape", **small)
+    assert list(runs.by_value(artefacts.get("transform_perf"), [shape])) == [
+        "linear",
+        "exp",
+        "softplus",
+        "sigmoid",
+    ]
+    folder = runs.Folder.read(rho)
+    assert folder.seeds == (0, 1) and folder.unusual() == {}
+    assert plan.finished(folder)
+    with pytest.raises(StudyError, match="shape is a study of slippery_ant_shape; rr needs slippe"):
+        runs.by_value(artefacts.get("rr"), [shape])
+
+
 def test_what_is_unusual_about_a_folder(tmp_path):
     """Options of methods too, those that say what is usual anyway left out; never the budget."""
     folder = runs.Folder.read(

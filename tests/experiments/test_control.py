@@ -165,10 +165,13 @@ def test_restart_is_a_field(monkeypatch):
     assert made == [{"restart": "fresh"}]
 
 
-def test_every_method_makes_a_program():
-    for name, method in registry.get("slippery_ant").methods.items():
+@pytest.mark.parametrize(
+    "experiment", ["slippery_ant", "slippery_ant_score", "slippery_ant_layer_norm"]
+)
+def test_every_method_makes_a_program(experiment):
+    for name, method in registry.get(experiment).methods.items():
         assert isinstance(method, MethodSpec)
-        trainer = control.trainer(tiny(diagnostics=False), name, None)
+        trainer = control.trainer(tiny(experiment, diagnostics=False), name, None)
         state = jax.eval_shape(trainer.init, jax.random.key(0), {}, ())
         after, rows = jax.eval_shape(trainer.chunk, state, {}, ())
         assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(

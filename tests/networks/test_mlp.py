@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from continual_learning.networks import MLP, initialiser
+from continual_learning.optim import trace_units
 
 
 def test_layers_and_their_initialisation():
@@ -24,6 +25,22 @@ def test_layers_and_their_initialisation():
     h = jax.nn.relu(h @ params["hidden_1"]["kernel"])
     expected = h @ params["output"]["kernel"]
     np.testing.assert_allclose(network.apply({"params": params}, x), expected, rtol=1e-5)
+
+
+def test_a_norm_before_every_activation():
+    network = MLP((6,), 2, "tanh", layer_norm=True)
+    x = jax.random.normal(jax.random.key(1), (3, 4))
+    params = network.init(jax.random.key(0), x)
+    scale = jnp.arange(1.0, 7.0)
+    params["params"]["norm_0"] = {"scale": scale, "bias": 0.5 * scale}
+    h = x @ params["params"]["hidden_0"]["kernel"]
+    h = (h - h.mean(-1, keepdims=True)) / jnp.sqrt(h.var(-1, keepdims=True) + 1e-6)
+    expected = jnp.tanh((h + 0.5) * scale[None]) @ params["params"]["output"]["kernel"]
+    np.testing.assert_allclose(network.apply(params, x), expected, rtol=1e-4, atol=1e-6)
+    units = trace_units(network.apply, params, x)
+    [layer] = units.layers
+    assert layer.size == 6 and not units.untraced
+    assert [link.param for link in layer.scale] == ["params/norm_0/scale"]
 
 
 def test_names_that_are_not_valid():

@@ -1,6 +1,7 @@
 """CPR against its reference, and its options."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -129,6 +130,33 @@ def test_limits_of_the_sharpness(shape):
     np.testing.assert_allclose(phi(shape, u, 1e9, 1.0), u <= 1, atol=1e-6)
 
 
+def test_shapes_by_number_are_one_program():
+    u = jnp.array([0.0, 1.0, 1.25, 2.0])
+    numbers = jnp.repeat(jnp.arange(4), 3)
+    sharpness = jnp.tile(jnp.array([0.0, 2.0, jnp.inf]), 4)
+    found = jax.jit(jax.vmap(lambda n, k: phi(n, u, k, 1.0)))(numbers, sharpness)
+    # By hand at κ = 2, z = κ(u − 1) = 0.5 and 2.
+    expected = {
+        "sigmoid": [2 / (1 + np.exp(0.5)), 2 / (1 + np.exp(2.0))],
+        "exp": [np.exp(-0.5), np.exp(-2.0)],
+        "softplus": [np.log(1 + np.exp(-0.5)) / np.log(2), np.log(1 + np.exp(-2.0)) / np.log(2)],
+        "linear": [0.5, 0.0],
+    }
+    for i, shape in enumerate(expected):
+        np.testing.assert_array_equal(found[3 * i], np.ones(4))
+        np.testing.assert_allclose(found[3 * i + 1], [1, 1, *expected[shape]], rtol=1e-6)
+        np.testing.assert_array_equal(found[3 * i + 2], [1, 1, 0, 0])
+    assert list(expected) == list(SHAPES)
+
+
+def test_a_shape_is_static_as_a_name_and_a_leaf_as_a_number():
+    named, numbered = CPR(shape="exp"), CPR(shape=1)
+    assert len(jax.tree.leaves(numbered)) == len(jax.tree.leaves(named)) + 1
+    assert jax.tree.structure(named) != jax.tree.structure(CPR(shape="linear"))
+    assert jax.tree.structure(numbered) == jax.tree.structure(CPR(shape=3))
+    assert jax.tree.unflatten(jax.tree.structure(named), jax.tree.leaves(named)) == named
+
+
 def run(params, method, grads, steps=3, tx=None, **extra):
     tx = attach_reset_method(tx=tx or optax.sgd(0.0), reset_method=method)
     state = tx.init(params)
@@ -156,6 +184,64 @@ def test_the_output_layer_only_shrinks_by_its_inputs(mlp):
     new, _ = run(params, CPR(max_reset=0.25, every=2), grads)
     kernel = params["layer_2"]["kernel"]
     np.testing.assert_allclose(new["layer_2"]["kernel"], 0.75 * kernel, rtol=1e-6)
+
+
+def test_a_traced_shape_and_sharpness_do_as_static_ones(mlp):
+    params = mlp()
+    grads = jax.tree.map(lambda x: jax.random.normal(jax.random.key(1), x.shape), params)
+
+    def one(shape, sharpness):
+        method = CPR(max_reset=0.5, every=2, shape=shape, sharpness=sharpness)
+        tx = attach_reset_method(tx=optax.sgd(0.0), reset_method=method)
+        state = tx.init(params)
+        for _ in range(3):
+            updates, state = tx.update(grads, state, params)
+        return optax.apply_updates(params, updates)
+
+    lanes = [("sigmoid", 0.5), ("exp", jnp.inf), ("softplus", 0.5), ("linear", 4.0)]
+    numbers = jnp.array([list(SHAPES).index(shape) for shape, _ in lanes])
+    together = jax.jit(jax.vmap(one))(numbers, jnp.array([kappa for _, kappa in lanes]))
+    for i, (shape, kappa) in enumerate(lanes):
+        alone = jax.jit(functools.partial(one, shape, float(kappa)))()
+        jax.tree.map(
+            lambda a, b, i=i: np.testing.assert_allclose(a[i], b, atol=1e-6), together, alone
+        )
+
+
+def test_outgoing_entries_stay_where_they_are_not_to_shrink(mlp):
+    params = mlp()
+    grads = jax.tree.map(jnp.ones_like, params)
+    method = CPR(max_reset=0.25, every=2, shrink_outgoing=False, reset_moments=True)
+    new, state = run(params, method, grads, tx=optax.adam(0.0))
+    np.testing.assert_array_equal(new["layer_2"]["kernel"], params["layer_2"]["kernel"])
+    # An entry between hidden layers is mixed by its reader alone: 3/4 of it, not 9/16.
+    shrunk, bare = (
+        run(params, dataclasses.replace(method, **change), grads, tx=optax.adam(0.0))
+        for change in ({"shrink_outgoing": True}, {"max_reset": 0.0})
+    )
+    kernel = params["layer_1"]["kernel"]
+    difference = new["layer_1"]["kernel"] - shrunk[0]["layer_1"]["kernel"]
+    np.testing.assert_allclose(difference, (0.75 - 0.5625) * kernel, rtol=1e-4, atol=1e-7)
+    share = {"layer_0": 0.75, "layer_1": 0.75, "layer_2": 1.0}
+    for name, kept in share.items():
+        mu, old = (each.inner[0].mu[name]["kernel"] for each in (state, bare[1]))
+        np.testing.assert_allclose(mu, kept * old, rtol=1e-6)
+
+
+def test_utilities_go_on_where_they_are_not_put_back():
+    params = {
+        "a": {"kernel": jnp.ones((1, 2)), "bias": jnp.zeros(2)},
+        "b": {"kernel": jnp.ones((2, 1)), "bias": jnp.zeros(1)},
+    }
+    grads = jax.tree.map(jnp.zeros_like, params)
+    grads["a"]["kernel"] = jnp.array([[1.0, 3.0]])  # scores 0.5 and 1.5
+    method = CPR(decay=0.5, every=1)
+    for steps in (2, 3):  # resets in the second and the third
+        _, back = run(params, method, grads, steps)
+        np.testing.assert_array_equal(back.method.utility, [[1, 1]])
+        _, on = run(params, dataclasses.replace(method, recentre=False), grads, steps)
+        far = 0.5 - 0.5 ** (steps + 1)  # from 1 towards 0.5 or 1.5, half of the way every step
+        np.testing.assert_allclose(on.method.utility, [[1 - far, 1 + far]], rtol=1e-6)
 
 
 def test_moments_stay_unless_asked(mlp):
@@ -227,6 +313,9 @@ def test_norm_scales_move_towards_one_with_reset_bias():
         ({"decay": 2.0}, r"decay"),
         ({"sharpness": -1}, r"sharpness"),
         ({"shape": "cosine"}, r"shape must be one of \['sigmoid', 'exp', 'softplus', 'linear'\]"),
+        ({"shape": 4}, r"or its number in this list; got 4"),
+        ({"shape": -1}, r"shape must be one of"),
+        ({"shape": 1.0}, r"shape must be one of"),
         ({"score": "gradient"}, r"score must be 'batch_gradient' or 'per_sample'"),
         ({"init": "he"}, r"init must be an initialiser"),
     ],

@@ -28,7 +28,6 @@ def make(id: str, folders: Sequence[str | Path] = ()) -> Any:
       folders: of the studies that it is made of.
     """
     artefact = artefacts.get(id, "figure")
-    artefact.check_possible()
     artefact.check_folders(folders)
     return _MAKERS[id](artefact, folders)
 
@@ -50,6 +49,9 @@ _MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], Any]] = 
     "util_comp": utilities.shapes,
     "util_dist": utilities.distribution,
     "sharpness_ablation": ablations.points,
+    "humanoid_rr": ablations.curves,
+    "mnist_sharpness": ablations.points,
+    "mnist_shapes": ablations.grid,
     "humanoid_peak_vs_final": performance.peak_and_final,
     "collapse_thresholds": collapse.thresholds,
 }

@@ -14,9 +14,10 @@ from continual_learning.analysis.figures import theme
 from continual_learning.analysis.figures.curves import panel
 from continual_learning.analysis.figures.theme import alt
 from continual_learning.analysis.figures.training import BANDS, LINES
+from continual_learning.analysis.figures.utilities import COLOURS
 from continual_learning.analysis.paper.artefacts import Artefact
 from continual_learning.analysis.paper.remarks import left_out, of_metric, once, remarks, usable
-from continual_learning.analysis.paper.runs import Runs, by_value
+from continual_learning.analysis.paper.runs import Runs, by_lane, by_value
 from continual_learning.analysis.tables.writers import shown
 
 # From dark to light, apart for every kind of colour vision; the lightest is still seen on white.
@@ -36,6 +37,35 @@ def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     chart = panel(first, lines, colour, y=y, field="value", format=form)
     returns = [] if metric else of_metric(first.metric)
     return theme.finish(chart, [*_notes(artefact, found, lines), *returns, LINES + BANDS])
+
+
+def grid(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+    """Average over the run against κ, a line for each shape."""
+    found = by_value(artefact, folders)
+    rows, lines = [], {}
+    for shape, runs in found.items():
+        for sharpness, part in by_lane(runs, "cpr.sharpness").items():
+            kept = usable(each := part.curve(part.metric))
+            lines[f"{shape}, κ {shown(sharpness)}"] = each
+            if kept is not None:
+                value, low, high = summary.ours(kept).average
+                ends = theme.records(return_=[value], low=[low], high=[high])[0]
+                rows.append({"shape": shape, "value": shown(sharpness), **ends})
+    y, form = _axis(next(iter(found.values())))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("value:N", sort=None, title="κ", axis=alt.Axis(labelAngle=0, grid=False)),
+        xOffset=alt.XOffset("shape:N", sort=list(COLOURS)),
+        color=theme.scale({name: COLOURS[name] for name in found}, "shape"),
+    )
+    scale, axis = alt.Scale(zero=False, padding=8), alt.Axis(format=form) if form else alt.Axis()
+    middle = base.mark_line(point=True).encode(
+        y=alt.Y("return_:Q", title=f"average {y}", scale=scale, axis=axis)
+    )
+    bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
+    chart = (bars + middle).properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
+    said = {shape: " ".join(remarks(runs, ("cpr",))) for shape, runs in found.items()}
+    explained = "Points: IQM over seeds of each seed's average. Rules: 95 % bootstrap interval."
+    return theme.finish(chart, [*once(said, "Each shape"), *left_out(lines), explained])
 
 
 def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
@@ -61,7 +91,9 @@ def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         xOffset=alt.XOffset("statistic:N", sort=list(_STATISTICS)),
         color=theme.scale(_STATISTICS, "statistic"),
     )
-    y = alt.Y("return_:Q", title="episodic return", scale=alt.Scale(zero=False, padding=8))
+    title, form = _axis(next(iter(found.values())))
+    axis = alt.Axis(format=form) if form else alt.Axis()
+    y = alt.Y("return_:Q", title=title, scale=alt.Scale(zero=False, padding=8), axis=axis)
     bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("low:Q"), y2="high:Q")
     marks = base.mark_point(filled=True, opacity=1, size=30).encode(y=y)
     chart = (bars + marks).properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
@@ -81,6 +113,11 @@ _METRICS = {
     "big_dormant": ("dormant_ratio", "dormant units", "~%"),
     "big_linear": ("linearised_ratio", "linearised units", "~%"),
 }
+
+
+def _axis(runs: Runs) -> tuple[str, str]:
+    """What says how well a method does, and the format of its numbers."""
+    return ("test accuracy", "~%") if runs.spec.kind == "supervised" else ("episodic return", "")
 
 
 def _name(artefact: Artefact, key: Any, runs: Runs) -> str:

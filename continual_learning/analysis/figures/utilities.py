@@ -18,7 +18,7 @@ from continual_learning.analysis.paper.runs import read
 from continual_learning.experiments.errors import StudyError
 
 SHARPNESS = 16.0  # as in the paper's comparison of shapes
-_COLOURS = {"sigmoid": "#0072B2", "exp": "#D55E00", "softplus": "#009E73", "linear": "#CC79A7"}
+COLOURS = {"sigmoid": "#0072B2", "exp": "#D55E00", "softplus": "#009E73", "linear": "#CC79A7"}
 
 
 def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
@@ -41,7 +41,7 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
                 axis=alt.Axis(grid=False, tickCount=6),
             ),
             y=alt.Y("phi:Q", title="φ(u) = reset / ρ", axis=alt.Axis(tickCount=5)),
-            color=theme.scale({name: _COLOURS[name] for name in _COLOURS}, "shape"),
+            color=theme.scale(COLOURS, "shape"),
         )
         .properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     )

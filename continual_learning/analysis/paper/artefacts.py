@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 from continual_learning.experiments import registry
 from continual_learning.experiments.base import ExperimentSpec, trusted
+from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.host_spec import MT10
+from continual_learning.experiments.presets.ablations import SHAPES
 
 METHODS = ("cpr", "cbp", "redo", "regrama", "shrink_perturb", "adam")
 """The methods of the paper, in the order of its tables."""
@@ -42,8 +44,17 @@ class Study:
     def spec(self, scale: str = "paper") -> ExperimentSpec:
         """The experiment to run, with its changes and what goes with them."""
         with trusted():  # ours; the tests make up for the checks
-            chosen = registry.get(self.experiment).at_scale(scale)
-            return chosen.override(**_fields(chosen, self.changes))
+            chosen, changes = registry.get(self.experiment).at_scale(scale), dict(self.changes)
+            if isinstance(chosen, ControlSpec) and "rollout" in changes:
+                chosen = chosen.with_rollout(changes.pop("rollout"))
+            return chosen.override(**changes)
+
+    def values(self, field: str) -> tuple[Any, ...]:
+        """Of a field that it changes, or in which its lanes differ."""
+        if field in self.changes:
+            return (self.changes[field],)
+        numbers = self.spec().lanes[field.split(".")[-1]]
+        return tuple(lane_value(field, number) for number in numbers)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +67,8 @@ class Artefact:
       title: what it shows.
       label: its LaTeX label in the paper; None if it is ours.
       studies: what it is made of; none if specs, or formulas, are enough.
-      varied: the field in which its studies differ, if they do.
-      lacks: what it needs that this version does not have.
+      varied: the field in which its studies, or their lanes, differ, if they do.
+      timed: the experiment of whose methods it needs the times, if it does.
     """
 
     id: str
@@ -66,20 +77,22 @@ class Artefact:
     label: str | None
     studies: tuple[Study, ...] = ()
     varied: str | None = None
-    lacks: str | None = None
+    timed: str | None = None
 
     @property
     def experiments(self) -> list[str]:
         """Names of the experiments, each once."""
         return list(dict.fromkeys(study.experiment for study in self.studies))
 
-    def check_possible(self) -> None:
-        """Raises if this version cannot make it."""
-        if self.lacks:
-            raise StudyError(f"{self.id} needs {self.lacks}.")
-
     def check_folders(self, folders: Sequence[Any]) -> None:
         """Raises if folders are given that are not needed, or none where some are."""
+        if self.timed and len(folders) != 1:
+            raise StudyError(
+                f"{self.id} needs one file of `continual bench methods {self.timed} --out "
+                f"FILE.json`; `continual reproduce {self.id} --out DIR` makes one."
+            )
+        if self.timed:
+            return
         if folders and not self.studies:
             raise StudyError(f"{self.id} is made of no study: leave out {folders[0]}.")
         if self.studies and not folders:
@@ -111,15 +124,10 @@ def setting(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _fields(spec: ExperimentSpec, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What to override: with another rollout, a task keeps its number of steps."""
-    fields, usual = dict(changes), vars(spec)
-    if fields.get("rollout", usual.get("rollout")) != usual.get("rollout"):
-        steps = usual["iterations_per_task"] * usual["rollout"]
-        count = max(1, round(steps / fields["rollout"]))
-        chunk = next(n for n in range(usual["iterations_per_chunk"], 0, -1) if count % n == 0)
-        fields |= {"iterations_per_task": count, "iterations_per_chunk": chunk}
-    return fields
+def lane_value(field: str, number: Any) -> Any:
+    """A number of a lane as the value of a field that it stands for: a shape by its name."""
+    named = field.endswith(".shape") and not isinstance(number, str)
+    return SHAPES[int(number)] if named else number
 
 
 def _varied(
@@ -135,14 +143,14 @@ _BOTH = _ANT + _HUMANOID
 _METAWORLD = (Study("continual_metaworld", (*METHODS[:-1], "muon", "adam")),)
 _MINATAR = (Study("continual_minatar"),)
 _SINGLE_TASKS = _varied("mt1", METHODS, "sequence", ((task,) for task in MT10))
-# The paper prints neither the values of its ablations nor the size of its larger rollouts, so
-# these are ours. With these rollouts a task has exactly as many steps as usual.
+# The paper does not print the size of its larger rollouts, so these are ours. With these a task has
+# exactly as many steps as usual.
 _ROLLOUTS = _varied("slippery_ant", ("adam",), "rollout", (96, 288, 576))
-_RESETS = _varied("slippery_ant", ("cpr",), "cpr.max_reset", (0.001, 0.005, 0.015, 0.05, 0.2))
-_SHARPNESS = _varied(
-    "slippery_ant", ("cpr",), "cpr.sharpness", (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0)
-)
-_SHAPES = _varied("slippery_ant", ("cpr",), "cpr.shape", ("linear", "exp", "softplus", "sigmoid"))
+
+
+def _lanes(experiment: str, field: str) -> dict[str, Any]:
+    """An ablation of CPR, whose values are lanes."""
+    return {"studies": (Study(experiment, ("cpr",)),), "varied": f"cpr.{field}"}
 
 
 def _table(id: str, title: str, label: str | None = "", **more: Any) -> Artefact:
@@ -166,12 +174,15 @@ _ALL = (
         "Continual MinAtar: average and final return",
         studies=_MINATAR,
     ),
-    _table("transform_perf", "CPR with other shapes of φ on SlipperyAnt", **_SHAPES),
+    _table(
+        "transform_perf",
+        "CPR with other shapes of φ on SlipperyAnt",
+        **_lanes("slippery_ant_shape", "shape"),
+    ),
     _table(
         "runtime",
         "Wall time of training on SlipperyHumanoid",
-        studies=_HUMANOID,
-        lacks="the command `continual bench`, which this version does not have",
+        timed="slippery_humanoid",
     ),
     _table("ppo_hyperparameters", "PPO's hyper-parameters"),
     _table("network_architecture", "PPO's networks"),
@@ -198,6 +209,12 @@ _ALL = (
         label=None,
         studies=_MINATAR,
     ),
+    _table(
+        "mnist_shape_kappa",
+        "Permuted MNIST: CPR's shape φ and sharpness κ (ours)",
+        label=None,
+        **_lanes("permuted_mnist_shape_kappa", "shape"),
+    ),
     _figure("flagship", "SlipperyAnt: peak and final return, seeds that collapsed", studies=_ANT),
     _figure("ant_humanoid_main", "Return on SlipperyAnt and SlipperyHumanoid", studies=_BOTH),
     _figure("dormant_linearized", "SlipperyAnt: dormant and linearised units", studies=_ANT),
@@ -210,7 +227,9 @@ _ALL = (
     ),
     _figure("humanoid_grad_norm", "SlipperyHumanoid: norms of both gradients", studies=_HUMANOID),
     _figure("param_norm", "Norm of the parameters, mean of both networks", studies=_BOTH),
-    _figure("rr", "CPR's largest reset ρ on SlipperyAnt", **_RESETS),
+    _figure(
+        "rr", "CPR's largest reset ρ on SlipperyAnt", **_lanes("slippery_ant_rho", "max_reset")
+    ),
     _figure("metaworld_grid_2x5", "Ten single tasks of MetaWorld MT1: return", **_SINGLE_TASKS),
     _figure("perm_mnist", "Permuted MNIST: test accuracy", studies=(Study("permuted_mnist"),)),
     _figure("bigrollout", "Adam with larger rollouts on SlipperyAnt: return", **_ROLLOUTS),
@@ -222,7 +241,29 @@ _ALL = (
         "SlipperyAnt: utilities of units, with CPR and without resets",
         studies=(Study("slippery_ant", ("cpr", "adam")),),
     ),
-    _figure("sharpness_ablation", "CPR's sharpness κ on SlipperyAnt", **_SHARPNESS),
+    _figure(
+        "sharpness_ablation",
+        "CPR's sharpness κ on SlipperyAnt",
+        **_lanes("slippery_ant_kappa", "sharpness"),
+    ),
+    _figure(
+        "humanoid_rr",
+        "CPR's largest reset ρ on SlipperyHumanoid (ours)",
+        label=None,
+        **_lanes("slippery_humanoid_rho", "max_reset"),
+    ),
+    _figure(
+        "mnist_sharpness",
+        "CPR's sharpness κ on Permuted MNIST (ours)",
+        label=None,
+        **_lanes("permuted_mnist_kappa", "sharpness"),
+    ),
+    _figure(
+        "mnist_shapes",
+        "CPR's shape φ and sharpness κ on Permuted MNIST (ours)",
+        label=None,
+        **_lanes("permuted_mnist_shape_kappa", "shape"),
+    ),
     _figure("humanoid_peak_vs_final", "SlipperyHumanoid: peak and final", studies=_HUMANOID),
     _figure(
         "collapse_thresholds",

@@ -9,6 +9,7 @@ from continual_learning.analysis.loading import load
 from continual_learning.analysis.paper.artefacts import Artefact, Study, setting
 from continual_learning.analysis.paper.numbers import rates
 from continual_learning.analysis.paper.runs import Folder, differences, holds
+from continual_learning.experiments import registry
 from continual_learning.experiments.errors import unknown
 from continual_learning.experiments.storage.files import StoreError
 
@@ -46,15 +47,17 @@ def cost(studies: Iterable[Study], scale: str) -> Cost:
 
 def _cost(study: Study, scale: str) -> Cost:
     spec: Any = study.spec(scale)
-    steps = spec.steps * spec.seeds * len(study.methods)
+    steps = spec.steps * spec.seeds * spec.points * len(study.methods)
     for rate in rates():
         # Resets cost next to nothing; another rollout, or fewer environments, was not measured.
-        alike = rate["experiment"] == study.experiment and all("." in n for n in study.changes)
+        base = registry.base_of(study.experiment)
+        alike = rate["experiment"] == base and all("." in n for n in study.changes)
         environments = getattr(spec, "environments", None)
         if alike and environments == rate.get("environments"):
             seconds = steps / rate["steps_per_second"]
             if seconds >= 1:
-                return Cost(steps, seconds, spec.seeds < rate["seeds"], (rate,))
+                lanes = spec.seeds * spec.points
+                return Cost(steps, seconds, lanes < rate["seeds"], (rate,))
     return Cost(steps, None, False, ())
 
 
@@ -113,7 +116,7 @@ def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
     sources: dict[str, tuple[int, dict[str, Any]]] = {}
     for artefact in artefacts:
         line, lines = [artefact.id, _needs(artefact)], []
-        if artefact.lacks or not artefact.studies:
+        if not artefact.studies:
             line += [""] * len(SCALES)
         else:
             for scale in SCALES:
@@ -147,12 +150,13 @@ def _held(artefact: Artefact, folders: Sequence[Folder]) -> list[str]:
 
 
 def _needs(artefact: Artefact) -> str:
-    if artefact.lacks:
-        return artefact.lacks
+    if artefact.timed:
+        return f"continual bench methods {artefact.timed}"
     if not artefact.studies:
         return "no study"
     if artefact.varied:
-        values = [setting(next(iter(study.changes.values()))) for study in artefact.studies]
+        each = (study.values(artefact.varied) for study in artefact.studies)
+        values = [setting(value) for values in each for value in values]
         values = values if len(values) < 8 else [*values[:3], "…", values[-1]]
         name = _with_methods(artefact.studies[0])
         return f"{name}, {artefact.varied} = {', '.join(values)}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis.curves import RETURNS, Curves, main_metric
 from continual_learning.analysis.loading import load
-from continual_learning.analysis.paper.artefacts import Artefact, Study
+from continual_learning.analysis.paper.artefacts import Artefact, Study, lane_value
 from continual_learning.analysis.paper.values import tasks_of, value
 from continual_learning.experiments import registry, spec
 from continual_learning.experiments.base import ExperimentSpec, located, trusted
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 # With another rollout, these change too, so that a task keeps its number of steps.
 _WITH_ROLLOUT = ("iterations_per_task", "iterations_per_chunk")
-_APART = ("name", "title", "seeds", "methods", "scales", "data_folder")
+_APART = ("name", "title", "seeds", "methods", "scales", "lanes", "data_folder")
+
+
+_SHAPES = ("linear", "exp", "softplus", "sigmoid")  # as the paper's table has them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Folder:
       path: as given.
       spec: its experiment.
       methods: those that it runs.
-      seeds: likewise.
+      seeds: likewise, each once.
     """
 
     path: Path
@@ -56,7 +59,7 @@ class Folder:
             with trusted():  # it has run, or is running
                 experiment = spec.from_dict(study["experiment"])
             methods, seeds = _list(study, "methods", str), _list(study, "seeds", int)
-        return cls(path, experiment, methods, seeds)
+        return cls(path, experiment, methods, tuple(dict.fromkeys(seeds)))
 
     def unusual(self) -> dict[str, tuple[Any, Any]]:
         """{field: (here, usually)} of what is not as the experiment of that name has it.
@@ -152,18 +155,23 @@ def differences(
 
 
 def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
-    """The folders, if they are what the artefact is made of; else the error says what is."""
-    artefact.check_possible()
+    """The folders, if they are what the artefact is made of; else the error says what is.
+
+    Where it is made of an ablation, studies of the experiment itself will do too.
+    """
     wanted = artefact.experiments
+    valid = {*wanted, *map(registry.base_of, wanted)}
     folders = [Folder.read(each) for path in paths for each in studies(path)]
     for folder in folders:
-        usual = registry.get(folder.spec.name) if folder.spec.name in registry.names() else None
-        if folder.spec.name not in wanted or type(usual) is not type(folder.spec):
+        known = folder.spec.name in (*registry.names(), *registry.ablations())
+        usual = registry.get(folder.spec.name) if known else None
+        if folder.spec.name not in valid or type(usual) is not type(folder.spec):
             raise StudyError(
                 f"{folder.path} is a study of {folder.spec.name}; {artefact.id} "
                 + (f"needs {' and '.join(wanted)}." if wanted else "needs no study.")
             )
-    absent = [name for name in wanted if name not in [folder.spec.name for folder in folders]]
+    here = {folder.spec.name for folder in folders}
+    absent = [name for name in wanted if not {name, registry.base_of(name)} & here]
     if absent:
         raise StudyError(
             f"{artefact.id} needs a study of {' and one of '.join(absent)}: name its folder, or "
@@ -195,19 +203,28 @@ def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]
             raise StudyError(f"{folder.path} does not run {method}, of which {artefact.id} is.")
         _check_alike(folders[0], folder, method, field)
         groups.setdefault(value(folder.spec, field), []).append(folder)
-    column, found = f"{HYPER}{field.split('.')[-1]}", {}
-    for setting, members in groups.items():
+    found: dict[Any, Runs] = {}
+    for members in groups.values():
         runs = _runs(members)
-        rows: Any = runs.frame[runs.frame["method"] == method]
-        if column not in rows:
-            rows = rows.assign(**{column: setting})
-        settings = rows[column].fillna(setting).map(_rounded)
-        for key in settings.unique():
+        frame: Any = runs.frame[runs.frame["method"] == method]
+        for key, part in by_lane(dataclasses.replace(runs, frame=frame), field).items():
             if key in found:
                 raise StudyError(f"Several folders have {field} = {key}: name one of them.")
-            found[key] = dataclasses.replace(runs, frame=rows[settings == key])
-    order = [value(study.spec(), field) for study in artefact.studies]
-    return {key: found[key] for key in sorted(found, key=functools.partial(_rank, order))}
+            found[key] = part
+    return {key: found[key] for key in sorted(found, key=functools.partial(_rank, _SHAPES))}
+
+
+def by_lane(runs: Runs, field: str) -> dict[Any, Runs]:
+    """Studies divided by the value of a field in their lanes; all of them where these share it."""
+    column, usual = f"{HYPER}{field.split('.')[-1]}", value(runs.spec, field)
+    rows: Any = runs.frame
+    if column not in rows:
+        return {usual: runs}
+    # An object column, since a value may be a name; lanes of other folders may not have it.
+    given = rows[column].astype(object)
+    keys = given.where(rows[column].notna(), usual).map(lambda v: lane_value(field, _rounded(v)))
+    chosen = sorted(keys.unique(), key=functools.partial(_rank, _SHAPES))
+    return {key: dataclasses.replace(runs, frame=rows[keys == key]) for key in chosen}
 
 
 def by_task(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
@@ -255,10 +272,11 @@ def _rounded(setting: Any) -> Any:
     return float(f"{setting:.6g}") if isinstance(setting, float) else setting
 
 
-def _rank(order: list[Any], key: Any) -> tuple[int, Any]:
+def _rank(order: Sequence[Any], key: Any) -> tuple[int, Any]:
     """Numbers by size; names as the paper has them, then others."""
     if isinstance(key, int | float):
         return 0, key
+    order = list(order)
     return 1, (order.index(key) if key in order else len(order), str(key))
 
 

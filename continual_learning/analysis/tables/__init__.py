@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from continual_learning.analysis.paper import artefacts
-from continual_learning.analysis.tables import forgetting, returns, settings, single_tasks
+from continual_learning.analysis.tables import forgetting, returns, runtime, settings, single_tasks
 from continual_learning.analysis.tables.table import Column, Measured, Table
 from continual_learning.analysis.tables.writers import WRITERS
 
@@ -21,7 +21,6 @@ def make(id: str, folders: Sequence[str | Path] = ()) -> Table:
       folders: of the studies that it is made of; none for tables of settings.
     """
     artefact = artefacts.get(id, "table")
-    artefact.check_possible()
     artefact.check_folders(folders)
     return _MAKERS[id](artefact, folders)
 
@@ -36,6 +35,7 @@ _MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], Table]] 
     "continual_metaworld": returns.methods,
     "continual_minatar": returns.methods,
     "transform_perf": returns.shapes,
+    "runtime": runtime.table,
     "ppo_hyperparameters": _settings,
     "network_architecture": _settings,
     "hyper_sweep": _settings,
@@ -43,6 +43,7 @@ _MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], Table]] 
     "mt1_reset_params": _settings,
     "minatar_reset_params": _settings,
     "cmw_reset_params": _settings,
+    "mnist_shape_kappa": returns.shapes_and_sharpness,
     "mt1_success": single_tasks.table,
     "cmw_forgetting": forgetting.methods,
     "minatar_forgetting": forgetting.methods,

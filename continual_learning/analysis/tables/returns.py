@@ -16,10 +16,11 @@ from continual_learning.analysis.paper.remarks import (
     left_out,
     million,
     of_metric,
+    once,
     remarks,
     usable,
 )
-from continual_learning.analysis.paper.runs import by_experiment, by_value
+from continual_learning.analysis.paper.runs import by_experiment, by_lane, by_value
 from continual_learning.analysis.tables.table import (
     ABSENT,
     Cell,
@@ -29,6 +30,7 @@ from continual_learning.analysis.tables.table import (
     mark_best,
     measured,
 )
+from continual_learning.analysis.tables.writers import shown
 from continual_learning.experiments import registry
 
 _DECIMALS = {"continual_metaworld": 3, "continual_minatar": 1}
@@ -40,6 +42,9 @@ _SHAPES = {
     "softplus": "Softplus",
     "sigmoid": "Sigmoid",
 }
+
+
+_STATISTICS = ("average", "final", "peak")
 
 
 class _Row(NamedTuple):
@@ -73,7 +78,7 @@ def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     said = [*remarks(runs, paper["rows"], size), *of_metric(metric), *left_out(found)]
     notes = [f"This study: {' '.join(said)}", *(of_metric(seen) if evaluated else [])]
     columns = list(next(iter(paper["rows"].values())))
-    statistics = [each for each in ("average", "final", "peak") if each in columns]
+    statistics = [each for each in _STATISTICS if each in columns]
     return _compared(artefact, rows, statistics, notes, _DECIMALS.get(name, 0))
 
 
@@ -95,6 +100,35 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
             notes.append(f"{name}: {' '.join(said)}")
         rows.append(_Row(name, paper["rows"].get(shape), curves))
     return _compared(artefact, rows, ["peak", "average", "final"], notes, 0, "Transformation")
+
+
+def shapes_and_sharpness(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
+    """A row for each shape of CPR's reset and each sharpness."""
+    rows: list[list[Cell]] = []
+    notes, lines = {}, {}
+    for shape, runs in by_value(artefact, folders).items():
+        name = _SHAPES.get(shape, str(shape))
+        notes[name] = " ".join(remarks(runs, ("cpr",)))
+        for sharpness, part in by_lane(runs, "cpr.sharpness").items():
+            curves = part.curve(part.metric)
+            lines[f"{name}, κ {shown(sharpness)}"] = curves
+            kept = usable(curves)
+            ours = None if kept is None else summary.ours(kept)
+            cells = [_found(ours, each, "interval", 4, False) for each in _STATISTICS]
+            rows.append([name, shown(sharpness), *cells])
+    for number in range(2, 2 + len(_STATISTICS)):
+        rows = mark_best(rows, number)
+    return Table(
+        artefact.title,
+        (
+            Column("Shape", "shape"),
+            Column("κ", "sharpness"),
+            *(Column(each.capitalize(), each) for each in _STATISTICS),
+        ),
+        tuple(map(tuple, rows)),
+        (*once(notes, "Each shape"), *left_out(lines), OURS),
+        artefact.label,
+    )
 
 
 def _compared(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Callable, Iterator
 
@@ -40,6 +41,7 @@ _LATEX = {
     "σ": r"$\sigma$",
     "τ": r"$\tau$",
     "φ": r"$\phi$",
+    "∞": r"$\infty$",
 }
 _FORMULA = ("=", "+", "@", "\t", "\r")
 
@@ -126,6 +128,8 @@ def shown(cell: Cell) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     if isinstance(cell, float):
+        if cell == math.inf:
+            return "∞"
         text = f"{cell:g}" if cell == 0 or abs(cell) >= 1e-3 else f"{cell:.6e}"
         return re.sub(r"\.?0*e([+-])0*(\d)", lambda m: f"e{m[1].strip('+')}{m[2]}", text)
     return cell
