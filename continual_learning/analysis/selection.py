@@ -146,9 +146,8 @@ def write_best(path: Path, sweep: Sweep, ranking: Ranking) -> None:
     settings = ", ".join(f"{name} = {text_of(v)}" for name, v in first.configuration.items())
     lines = [
         f"# {sweep.method}: {settings}, chosen by `continual sweep`",
-        f"# from a grid of {len(sweep.grid)}: final {ranking.metric} {first.mean:.5g}, mean over seeds "
-        f"{', '.join(map(str, sweep.seeds))}.",
-        "# Report other seeds than these.",
+        f"# from a grid of {len(sweep.grid)}: final {ranking.metric} {first.mean:.5g},",
+        f"# mean over seeds {', '.join(map(str, sweep.seeds))}. Report other seeds than these.",
     ]
     write_file(path, "\n".join([*lines, spec.dumps(chosen)]).encode())
 

@@ -96,6 +96,8 @@ def add(command: Any, words: list[str]) -> None:
 
 
 def _sweep(args: argparse.Namespace) -> int:
+    if args.until_task is not None:
+        raise StudyError("--until-task is for studies; a sweep is as long as --tasks says.")
     launch = studies.launch(args)
     running = studies.running(args)
     launch.prepare(running["deterministic"])

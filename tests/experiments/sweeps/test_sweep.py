@@ -158,6 +158,7 @@ def test_a_single_lane_that_does_not_fit_and_other_errors(hill, monkeypatch, cap
 def test_what_cannot_be_asked(hill, capsys):
     for more, error in [
         (["--seeds", "0:3"], "Seeds 0, 1, 2 are among those that permuted_digits reports"),
+        (["--until-task", "1"], "--until-task is for studies"),
         (["--memory", "big"], "--memory must be a size such as 40GB"),
         (["--lanes", "0"], "--lanes must be a whole number, at least 1"),
         (["--grid", "max_rest=1"], "Did you mean 'max_reset'"),
