@@ -16,6 +16,7 @@ from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import fields_of
 
 ROOT = Path(__file__).parents[1]
+MORE = {"until_task": None, "quiet": False, "sinks": [], "deterministic": False}
 PAGE = (ROOT / "docs" / "run_a_study.md").read_text()
 
 
@@ -124,6 +125,7 @@ def test_run_with_everything(launched):
     assert (methods, seeds, out) == (["adam", "cpr"], [3, 7], Path("runs/a"))
     assert more == {
         "time_limit": 480.0,
+        "until_task": None,
         "quiet": True,
         "sinks": ["tensorboard"],
         "deterministic": True,
@@ -136,7 +138,7 @@ def test_run_with_nothing(launched):
     assert experiment == registry.get("permuted_digits")
     assert methods == list(experiment.methods)
     assert seeds == [0, 1, 2, 3, 4]
-    assert more == {"time_limit": None, "quiet": False, "sinks": [], "deterministic": False}
+    assert more == {**MORE, "time_limit": None}
 
 
 def test_the_experiment_may_come_last(launched):
@@ -148,8 +150,7 @@ def test_the_experiment_may_come_last(launched):
 
 def test_resume_and_status(launched, capsys, tmp_path):
     assert cli.main(["resume", str(tmp_path), "--time-limit", "90"]) == 0
-    more = {"time_limit": 90.0, "quiet": False, "sinks": [], "deterministic": False}
-    assert launched == [("resume", tmp_path, more)]
+    assert launched == [("resume", tmp_path, {**MORE, "time_limit": 90.0})]
     assert cli.main(["status", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"all of {tmp_path} is done\n"
 

@@ -125,6 +125,15 @@ def status(folder: Path) -> str | None:
     return manage.status(folder)
 
 
+def check_single(folder: Path) -> None:
+    """Raises if a folder has jobs, where one study is needed."""
+    if _is_tree(folder):
+        raise StudyError(
+            f"{folder} holds jobs: name the folder of one of them, {folder / 'jobs' / 'NAME'} "
+            f"(`continual status {folder}` lists them)."
+        )
+
+
 def _is_tree(folder: Path) -> bool:
     from continual_learning.experiments.jobs.tree import is_tree
 

@@ -200,6 +200,7 @@ def _status(args: argparse.Namespace) -> int:
 
 def _render(args: argparse.Namespace) -> int:
     folder, changes = _folder(args), options.parameters(args.assignments)
+    jobs.check_single(folder)
     extras.require("studies")
     from continual_learning.experiments import render
 

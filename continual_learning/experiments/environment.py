@@ -30,7 +30,7 @@ def facts() -> dict[str, Any]:
         "devices": len(devices),
         "processes": jax.process_count(),
         "backend": jax.default_backend(),
-        "command": " ".join(["continual", *sys.argv[1:]]),
+        "command": " ".join([_program(), *sys.argv[1:]]),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 
@@ -52,6 +52,13 @@ def commit() -> str | None:
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _program() -> str:
+    """`continual`, or the module of this package that was started in its place."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    name = "" if spec is None else spec.name
+    return f"python -m {name}" if name.startswith("continual_learning.") else "continual"
 
 
 def _version(name: str) -> str | None:

@@ -110,7 +110,23 @@ def read(paths: Sequence[str | Path]) -> list[Section]:
     together: dict[str, list[Folder]] = {}
     for folder in map(_folder, paths):
         together.setdefault(_identity(folder.experiment), []).append(folder)
-    return [_section(folders) for folders in together.values()]
+    sections = [_section(folders) for folders in together.values()]
+    for path in filter(tree.is_tree, given):
+        sections[0].notices.extend(_missing_jobs(tree.read(path)))
+    return sections
+
+
+def _missing_jobs(jobs: tree.Tree) -> list[str]:
+    """What a reader does not see of a tree, in sentences."""
+    folders = {name: jobs.folder(name) for name in jobs.jobs}
+    absent = [name for name, at in folders.items() if not (at / manifest.STUDY).is_file()]
+    failed = [name for name in jobs.jobs if jobs.failure(name).exists()]
+    return [
+        f"{jobs.path}: {len(names)} of {len(jobs.jobs)} jobs {what}: {', '.join(names[:10])}"
+        f"{', …' if len(names) > 10 else ''}."
+        for names, what in ((absent, "have not begun"), (failed, "failed"))
+        if names
+    ]
 
 
 def _folder(path: str | Path) -> Folder:

@@ -19,6 +19,7 @@ class Running:
       time_limit: seconds; for all jobs together where they run in turn.
       sinks: where rows go too.
       deterministic: whether the same numbers must come again on a GPU.
+      until_task: how many tasks to complete of every method, if not all.
       checkpoint_seconds: how long a job goes without keeping its state.
       quiet: whether launchers print nothing; jobs always write their logs.
     """
@@ -26,6 +27,7 @@ class Running:
     time_limit: float | None = None
     sinks: tuple[str, ...] = ()
     deterministic: bool = False
+    until_task: int | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     quiet: bool = False
 
@@ -38,6 +40,8 @@ class Running:
         words = ["--checkpoint-seconds", str(self.checkpoint_seconds)]
         if self.time_limit is not None:
             words += ["--time-limit", str(self.time_limit)]
+        if self.until_task is not None:
+            words += ["--until-task", str(self.until_task)]
         words += [f"--{sink}" for sink in self.sinks]
         return [*words, "--deterministic"] if self.deterministic else words
 
@@ -50,6 +54,7 @@ class Running:
     def add(parser: argparse.ArgumentParser) -> None:
         """Adds the options that `words` writes."""
         parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after it")
+        parser.add_argument("--until-task", type=int, metavar="NUMBER", help="stop after so many")
         parser.add_argument("--checkpoint-seconds", type=float, default=CHECKPOINT_SECONDS)
         for name in (*_SINKS, "deterministic"):
             parser.add_argument(f"--{name}", action="store_true")
@@ -58,7 +63,8 @@ class Running:
     def parsed(cls, args: argparse.Namespace) -> Running:
         """What the options say."""
         sinks = tuple(sink for sink in _SINKS if getattr(args, sink))
-        return cls(args.time_limit, sinks, args.deterministic, args.checkpoint_seconds)
+        same = ("time_limit", "deterministic", "until_task", "checkpoint_seconds")
+        return cls(sinks=sinks, **{name: getattr(args, name) for name in same})
 
 
 DEFAULT = Running()

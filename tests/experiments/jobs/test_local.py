@@ -1,5 +1,7 @@
 """Jobs on this machine: processes that are killed and stopped, and who has which GPU."""
 
+import argparse
+import inspect
 import os
 import signal
 import subprocess
@@ -8,10 +10,12 @@ import sys
 import pytest
 
 from continual_learning import cli
+from continual_learning.experiments import launch
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import launchers, manage, process, states, tree
 from continual_learning.experiments.jobs.launchers import local
 from continual_learning.experiments.jobs.running import Running
+from continual_learning.experiments.storage.store import Store
 from tests.experiments.jobs.small import (
     FIRST,
     SECOND,
@@ -50,6 +54,10 @@ def test_a_worker_killed_the_launcher_stopped_and_both_jobs_gone_on_with(
     assert states.states(made) == found  # what failed is left alone, and no time was left for more
     assert cli.main([*words, "--retry", "--launcher", "local", "--parallel", "2"]) == 0
     check_same(path, whole)
+    command = Store.read(made.folder(FIRST)).environment["command"]
+    assert command.startswith(
+        f"python -m continual_learning.experiments.jobs.worker {path} {FIRST}"
+    )
     assert cli.main(["status", str(path)]) == 0
     assert "2 jobs, 2 finished" in capsys.readouterr().out
     assert cli.main(words) == 0  # nothing left to do
@@ -130,3 +138,14 @@ def test_options_that_are_wrong(tmp_path, capsys):
         assert cli.main(words) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_options_reach_the_worker():
+    given = Running(5.5, ("wandb",), True, 3, 0.0)
+    parser = argparse.ArgumentParser()
+    Running.add(parser)
+    assert Running.parsed(parser.parse_args(given.words())) == given
+    assert Running.parsed(parser.parse_args(Running().words())) == Running()
+    options = given.options()
+    assert options.keys() <= inspect.signature(launch.run).parameters.keys()
+    assert options.keys() <= inspect.signature(launch.resume).parameters.keys()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from continual_learning import cli
 from continual_learning.analysis import load
 from continual_learning.analysis.paper.runs import Folder
 from continual_learning.analysis.report import studies as sections
@@ -114,6 +115,12 @@ def test_how_far_they_are(tmp_path, whole, capsys):
     assert load(made.path).seed.unique().tolist() == SEEDS[1:]
     [section] = sections.read([made.path])
     assert section.planned == {"redo": SEEDS[1:]}
+    assert section.notices == [
+        f"{made.path}: 1 of 2 jobs have not begun: {FIRST}.",
+        f"{made.path}: 1 of 2 jobs failed: {FIRST}.",
+    ]
+    assert cli.main(["render", str(made.path)]) == 2
+    assert "holds jobs: name the folder of one of them" in capsys.readouterr().err
     assert [Folder.read(each).seeds for each in tree.studies(made.path)] == [(3,)]
 
     blocked.unlink()
@@ -122,7 +129,7 @@ def test_how_far_they_are(tmp_path, whole, capsys):
     assert manage.status(made.path).startswith(f"{made.path}: 2 jobs, 2 finished")
     check_same(made.path, whole)
     [section] = sections.read([made.path])
-    assert section.planned == {"redo": SEEDS}
+    assert section.planned == {"redo": SEEDS} and not section.notices
     assert work(made, SECOND, Running()) == 0  # nothing left to do
 
 

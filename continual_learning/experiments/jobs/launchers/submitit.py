@@ -113,11 +113,11 @@ class Task:
         # Not `wait`: a signal that comes in it could not wait for the process itself.
         while (code := self._process.poll()) is None:
             time.sleep(_SECONDS)
-        if code == REQUEUE:  # by its own time limit
+        if code == REQUEUE and self.running.until_task is None:  # by its own time limit
             name = extras.load("submitit").JobEnvironment.USR_SIG
             signal.raise_signal(getattr(signal, f"SIG{name}"))
         process.note_end(tree, self.name, code)
-        if code:
+        if code not in (0, REQUEUE):
             raise RuntimeError(
                 f"{self.name} ended with exit code {code}: see {tree.log(self.name)}"
             )
