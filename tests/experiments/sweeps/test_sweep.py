@@ -1,5 +1,7 @@
 """Sweeps from the command line, on a hill whose top is known."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -205,3 +207,7 @@ def test_a_sweep_as_data():
     assert spec.from_dict(sweep.to_dict()["reported"]) == problem.SPEC
     with pytest.raises(StudyError, match="all different"):
         Sweep(small, small, "cpr", grid, [5, 5])
+    only = {"cpr": small.methods["cpr"]}
+    laned = dataclasses.replace(small, methods=only, lanes={"max_reset": (0.1, 0.2)})
+    with pytest.raises(StudyError, match=r"has lanes of its own \(max_reset\)"):
+        Sweep(laned, small, "cpr", grid, [1000])
