@@ -145,10 +145,9 @@ def write_best(path: Path, sweep: Sweep, ranking: Ranking) -> None:
     first = ranking.best[0]
     settings = ", ".join(f"{name} = {text_of(v)}" for name, v in first.configuration.items())
     lines = [
-        f"# {sweep.method}: {settings}, chosen by `continual sweep` from {len(ranking.best)}",
-        f"# configurations: final {ranking.metric} {first.mean:.5g}, mean over seeds "
-        f"{', '.join(map(str, sweep.seeds))}.",
-        "# Report other seeds than these.",
+        f"# {sweep.method}: {settings}, chosen by `continual sweep`",
+        f"# from a grid of {len(sweep.grid)}: final {ranking.metric} {first.mean:.5g},",
+        f"# mean over seeds {', '.join(map(str, sweep.seeds))}. Report other seeds than these.",
     ]
     write_file(path, "\n".join([*lines, spec.dumps(chosen)]).encode())
 

@@ -96,6 +96,8 @@ def add(command: Any, words: list[str]) -> None:
 
 
 def _sweep(args: argparse.Namespace) -> int:
+    if args.until_task is not None:
+        raise StudyError("--until-task is for studies; a sweep is as long as --tasks says.")
     launch = studies.launch(args)
     running = studies.running(args)
     launch.prepare(running["deterministic"])
@@ -137,13 +139,14 @@ def _asked(args: argparse.Namespace) -> Any:
     unscaled.scale = "paper"
     reported = options.resolve(base, unscaled)
     seeds = args.seeds or list(range(FIRST_SEED, FIRST_SEED + paper.TUNING_SEEDS))
-    if args.grid is not None:
-        grid = settings.parse(experiment, args.method, args.grid)
-    else:
+    tuned_on = paper.TUNED_ON.get(experiment.name, {})
+    experiment = experiment.override(
+        **{name: value for name, value in tuned_on.items() if not hasattr(args, name)}
+    )
+    if args.grid is None:
         grid = paper.grid(experiment, args.method)
-        others = paper.TUNED_ON.get(experiment.name, {})
-        given = [name for name in others if hasattr(args, name)]
-        experiment = experiment.override(**{n: v for n, v in others.items() if n not in given})
+    else:
+        grid = settings.parse(experiment, args.method, args.grid)
     trials, batch = _trials(args, len(grid))
     return Sweep(
         experiment, reported, args.method, grid, seeds, args.metric, args.halving, trials, batch

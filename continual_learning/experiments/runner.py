@@ -139,7 +139,14 @@ class Compiled:
 
     def memory(self) -> int:
         """Bytes that a chunk needs of each device; nothing is run."""
-        state = jax.eval_shape(self._init, self._keys, self._hyper, self._data)
+        first = self._init.lower(self._keys, self._hyper, self._data)
+        # With the places of the first state, so that this is the program that will run, which is
+        # then found in the cache.
+        state = jax.tree.map(
+            lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
+            first.out_info,
+            first.compile().output_shardings,
+        )
         return planned_bytes(self._chunk.lower(state, self._hyper, self._data))
 
     def close(self) -> None:

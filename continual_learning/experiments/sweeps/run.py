@@ -147,7 +147,8 @@ def _told(study: Study, blocks: list[Study], fit: pack.Fit | None) -> str:
     [method] = study.methods
     several = f"{len(blocks)} blocks of at most {max(block.lanes for block in blocks)}"
     how = several if len(blocks) > 1 else "one program"
-    line = f"{study.experiment.name}, {method}: {study.lanes} lanes in {how}"
+    lanes = f"{study.lanes} lanes" if study.lanes > 1 else "one lane"
+    line = f"{study.experiment.name}, {method}: {lanes} in {how}"
     if fit is None:
         return f"{line}."
     need, have = pack.size_of(fit.needed), pack.size_of(fit.limit)

@@ -51,6 +51,12 @@ class Sweep:
     def __post_init__(self):
         if self.method not in self.experiment.methods:
             raise unknown(f"method of {self.experiment.name}", self.method, self.experiment.methods)
+        if self.experiment.lanes:
+            own = ", ".join(self.experiment.lanes)
+            raise StudyError(
+                f"{self.experiment.name} has lanes of its own ({own}): run it as it is, or sweep "
+                "the experiment that it is made from."
+            )
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise StudyError(f"seeds must be at least one, all different; got {[*self.seeds]}.")
         both = sorted(set(self.seeds) & set(range(self.reported.seeds)))

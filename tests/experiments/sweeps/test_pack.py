@@ -86,10 +86,9 @@ def test_the_prediction_is_within_a_tenth(measured):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["random_labels", "continual_minatar"])
-def test_the_prediction_of_programs_that_are_run(name):
+def test_the_prediction_of_a_program_that_is_run():
     jax.config.update("jax_disable_most_optimizations", False)
-    experiment = registry.get(name).at_scale("smoke")
+    experiment = registry.get("random_labels").at_scale("smoke")
     settings = [{"max_reset": 0.1 / k} for k in range(1, 9)]
     [study] = programs(experiment, "cpr", settings, [1000, 1001])
     found = compiled(experiment, study, (2, 8, 16))

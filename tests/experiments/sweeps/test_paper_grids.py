@@ -4,10 +4,12 @@ import json
 import re
 from importlib import resources
 
+import jax
 import pytest
 
-from continual_learning.experiments import registry
+from continual_learning.experiments import build, registry
 from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.runner import Lanes
 from continual_learning.experiments.sweeps import paper
 from continual_learning.experiments.sweeps.grid import parse_range, value_of
 from continual_learning.experiments.sweeps.plan import programs
@@ -72,6 +74,58 @@ def test_the_grids_run_in_one_program_or_two(name, method):
     found = programs(experiment, method, configurations, range(1000, 1005))
     assert len(found) == (2 if method in ("redo", "regrama") else 1)
     assert sum(study.lanes for study in found) == 5 * len(configurations)
+
+
+SMALL = {
+    "slippery_ant": {
+        "tasks": 2,
+        "iterations_per_task": 1,
+        "iterations_per_chunk": 1,
+        "environments": 2,
+        "rollout": 4,
+        "minibatches": 2,
+        "epochs": 1,
+        "policy_hidden": (8,),
+        "value_hidden": (8,),
+    },
+    "continual_minatar": {
+        "tasks": 2,
+        "vector_steps_per_task": 4,
+        "steps_per_row": 4,
+        "rows_per_chunk": 1,
+        "environments": 2,
+        "capacity": 12,
+        "batch": 2,
+        "replay_ratio": 1,
+        "learning_starts": 2,
+        "channels": (2,),
+        "eval_every": 4,
+        "eval_episodes": 1,
+        "hidden": (4,),
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_all_lanes_are_one_program(name):
+    """Every number of the grids may be traced, and the state after a chunk is of the same kind."""
+    experiment = registry.get(name).override(**SMALL[name])
+    with jax.numpy_rank_promotion("allow"):  # as Brax's code relies on
+        for method in paper.GRIDS[name]:
+            configurations = paper.grid(experiment, method).configurations()
+            for study in programs(experiment, method, configurations, [1000]):
+                trainer = build.trainer(experiment, method, build.data(experiment))
+                arguments = Lanes(study.seeds).keys(), study.arrays(), trainer.data
+                first = jax.eval_shape(jax.vmap(trainer.init, (0, 0, None)), *arguments)
+                chunk = jax.vmap(trainer.chunk, (0, 0, None))
+                after, rows = jax.eval_shape(chunk, first, *arguments[1:])
+                assert rows["step"].shape[0] == study.lanes
+                assert jax.tree.map(_kind, first) == jax.tree.map(_kind, after)
+
+
+def _kind(x):
+    return x.shape, x.dtype
 
 
 def test_sizes():

@@ -1,5 +1,7 @@
 """Sweeps from the command line, on a hill whose top is known."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -158,6 +160,7 @@ def test_a_single_lane_that_does_not_fit_and_other_errors(hill, monkeypatch, cap
 def test_what_cannot_be_asked(hill, capsys):
     for more, error in [
         (["--seeds", "0:3"], "Seeds 0, 1, 2 are among those that permuted_digits reports"),
+        (["--until-task", "1"], "--until-task is for studies"),
         (["--memory", "big"], "--memory must be a size such as 40GB"),
         (["--lanes", "0"], "--lanes must be a whole number, at least 1"),
         (["--grid", "max_rest=1"], "Did you mean 'max_reset'"),
@@ -204,3 +207,7 @@ def test_a_sweep_as_data():
     assert spec.from_dict(sweep.to_dict()["reported"]) == problem.SPEC
     with pytest.raises(StudyError, match="all different"):
         Sweep(small, small, "cpr", grid, [5, 5])
+    only = {"cpr": small.methods["cpr"]}
+    laned = dataclasses.replace(small, methods=only, lanes={"max_reset": (0.1, 0.2)})
+    with pytest.raises(StudyError, match=r"has lanes of its own \(max_reset\)"):
+        Sweep(laned, small, "cpr", grid, [1000])
