@@ -43,7 +43,9 @@ def trained_actions(policy):
     return lambda key, observation: act(policy.params, policy.normaliser, key, observation)
 
 
-def measure(env, act, frictions: list[float], count: int, steps: int) -> dict:
+def measure(
+    env, act, frictions: list[float], count: int, steps: int, time_limit: float = np.inf
+) -> dict:
     """Steps per second over all environments, and what went wrong at each friction."""
     episodes = Episodes(env, count)
 
@@ -80,7 +82,10 @@ def measure(env, act, frictions: list[float], count: int, steps: int) -> dict:
     run = jax.jit(jax.vmap(chunk, (0, 0, None)), donate_argnums=0)
     per_call = CHUNK * count * len(frictions)
     rows, seconds, number = [], [], 0
-    while (number - 1) * per_call < steps or number < 3:
+    began = time.perf_counter()
+    while number < 3 or (
+        (number - 1) * per_call < steps and time.perf_counter() - began < time_limit
+    ):
         start = time.perf_counter()
         states, found = jax.block_until_ready(run(states, lanes, jnp.int32(number)))
         seconds.append(time.perf_counter() - start)
@@ -108,6 +113,7 @@ def main() -> None:
     parser.add_argument("--frictions", type=float, nargs="+", default=[0.02, 0.07, 0.3, 2.0])
     parser.add_argument("--envs", type=int, default=8192, help="at each friction")
     parser.add_argument("--steps", type=int, default=30_000_000)
+    parser.add_argument("--time-limit", type=float, default=np.inf, help="seconds for the steps")
     parser.add_argument("--run", type=Path, help="folder of a study whose policy acts")
     parser.add_argument("--method", help="of the study")
     parser.add_argument("--seed", type=int, help="of the study")
@@ -141,7 +147,7 @@ def main() -> None:
         "mujoco": mujoco.__version__,
         "python": platform.python_version(),
     }
-    row |= measure(env, act, args.frictions, args.envs, args.steps)
+    row |= measure(env, act, args.frictions, args.envs, args.steps, args.time_limit)
     for name, value in row.items():
         print(f"{name:18} {value}")
     if args.json:

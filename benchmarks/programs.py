@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from continual_learning.agents.base import COMPILER_OPTIONS
+
 Parts = dict[str, tuple[Any, Any]]
 """{name: (run, first state)} with run(state) -> (state, results)."""
 
@@ -31,7 +33,7 @@ def compiled(parts: Parts) -> dict[str, Any]:
     """
     lowered = [jax.jit(run, donate_argnums=0).lower(state) for run, state in parts.values()]
     with ThreadPoolExecutor() as pool:
-        programs = pool.map(lambda each: each.compile(), lowered)
+        programs = pool.map(lambda each: each.compile(COMPILER_OPTIONS), lowered)
         return dict(zip(parts, programs, strict=True))
 
 

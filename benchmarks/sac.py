@@ -67,6 +67,7 @@ def main() -> None:
         steps_per_row=args.steps,
         rows_per_chunk=1,
         learning_starts=0,
+        eval_every=0,
         capacity=args.capacity or chosen.capacity,
     )
     for seeds in args.seeds:

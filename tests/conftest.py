@@ -6,6 +6,11 @@ import hypothesis
 import jax
 import pytest
 
+# Tiny programs, each run a few times: half of the tests' time would go into optimising them. Read
+# when the first array is made, and by the processes that tests start.
+_QUICK = "--xla_backend_optimization_level=0"
+os.environ["XLA_FLAGS"] = f"{_QUICK} {os.environ.get('XLA_FLAGS', '')}".strip()
+
 jax.config.update("jax_platforms", "cpu")
 # A vector that meets a matrix by accident is the commonest silent error.
 jax.config.update("jax_numpy_rank_promotion", "raise")

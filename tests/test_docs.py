@@ -55,8 +55,15 @@ ELSEWHERE = {
         "tests/experiments/test_render.py"
     ),
     "continual report runs/digits --watch": "tests/analysis/test_report_page.py",
+    "continual run slippery_ant --seeds 15 --launcher submitit --slurm partition=gpu "
+    "gpus_per_node=1 cpus_per_task=8 timeout_min=240 --out runs/ant": (
+        "tests/experiments/jobs/test_submitit.py"
+    ),
+    "continual run slippery_ant --seeds 15 --launcher ray --ray address=auto num_gpus=1 num_cpus=8 "
+    "--out runs/ant-ray": "tests/experiments/jobs/test_ray.py",
 }
-"""What other tests run, and which: of the second line, with a study of an ant that they train."""
+"""What other tests run, and which: of the second line, with a study of an ant that they train; of
+the last two, with other studies."""
 PAGES_ELSEWHERE = {"docs/reproduce.md": "tests/test_cli_paper.py"}
 """Pages whose every block another test runs, with studies that are made up."""
 PYTHON_ELSEWHERE = {
@@ -140,7 +147,8 @@ def execute(line: str, later: list[str], capsys, diagnostics: bool = False) -> N
         assert Path(option(words, "--out"), "best.toml").exists()
     if words[0] == "resume":
         assert load(words[1]).groupby(["method", "seed"]).task.nunique().eq(2).all()
-        assert " to resume" not in launch.status(Path(words[1]))
+        assert cli.main(["status", words[1]]) == 0
+        assert " to resume" not in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -17,6 +17,11 @@ MakeOptimizer = Callable[[Any, Hyper], optax.GradientTransformationExtraArgs]
 """(unit graph, hyper-parameters) -> optimizer."""
 
 
+COMPILER_OPTIONS = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
+"""For programs that train. Kernels of small networks leave most of a GPU idle, so those that do not
+wait for each other run side by side; results are the same, bit for bit."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Trainer:
     """A training run of one seed as two pure functions; a study maps them over seeds.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.base import Hyper, strongly_typed
+from continual_learning.agents.base import COMPILER_OPTIONS, Hyper, strongly_typed
 from continual_learning.agents.replay import Experience, ReplayState
 from continual_learning.agents.sac_learner import SACLearner
 from continual_learning.agents.sac_update import Learner
@@ -85,7 +85,11 @@ class SACCalls:
         self.act = jax.jit(jax.vmap(learning.act, (0, 0, None, 0)))
         self.likeliest = jax.jit(jax.vmap(learning.likeliest))
         self.store = jax.jit(jax.vmap(store, (0, each)), donate_argnums=0)
-        self.learn = jax.jit(jax.vmap(learn, (0, 0, 0, 0, 0, each)), donate_argnums=(0, 1, 2))
+        self.learn = jax.jit(
+            jax.vmap(learn, (0, 0, 0, 0, 0, each)),
+            donate_argnums=(0, 1, 2),
+            compiler_options=COMPILER_OPTIONS,
+        )
         self.describe = jax.jit(jax.vmap(learning.describe, (0, 0, 0, None)))
         self.ranks = jax.jit(jax.vmap(learning.ranks, (0, 0, 0, None)))
 

@@ -18,7 +18,8 @@ from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import write_file
 from continual_learning.experiments.storage.parts import HYPER
 from continual_learning.experiments.study import Study
-from continual_learning.experiments.sweeps.grid import Configuration, apply, text_of, value_of
+from continual_learning.experiments.sweeps.grid import Configuration, apply, text_of
+from continual_learning.experiments.sweeps.lanes import configurations, point
 from continual_learning.experiments.sweeps.sweep import Sweep
 
 
@@ -66,11 +67,11 @@ class Ranking(NamedTuple):
 
 def rank(
     sweep: Sweep,
-    configurations: Sequence[Configuration],
+    candidates: Sequence[Configuration],
     folders: Iterable[Path],
     *,
     metric: str | None = None,
-    tasks: int | None = None,
+    steps: int | None = None,
 ) -> Ranking:
     """Configurations by their mean final performance over seeds.
 
@@ -80,22 +81,22 @@ def rank(
 
     Args:
       sweep: what was run.
-      configurations: which to rank, in order.
+      candidates: which configurations to rank, in order.
       folders: of the studies that ran them.
       metric: in place of the sweep's.
-      tasks: how many the runs are to have come through, if not all.
+      steps: where runs are looked at, if not at their end: the last task is the one under way.
     """
     metric, found = metric or sweep.metric, {}
     for folder in folders:
         if any((folder / "metrics").rglob("*.parquet")):
-            metric, finals = _finals(folder, sweep, metric, tasks)
+            metric, finals = _finals(folder, sweep, metric, steps)
             for configuration, seed, score in finals:
-                found.setdefault(_point(configuration), {})[seed] = score
+                found.setdefault(point(configuration), {})[seed] = score
     if metric is None:
         raise StudyError("There are no rows yet: go on with the sweep.")
     best, behind = [], []
-    for configuration in configurations:
-        scores = found.get(_point(configuration), {})
+    for configuration in candidates:
+        scores = found.get(point(configuration), {})
         if set(scores) < set(sweep.seeds):
             behind.append(configuration)
             continue
@@ -153,12 +154,12 @@ def write_best(path: Path, sweep: Sweep, ranking: Ranking) -> None:
 
 
 def _finals(
-    folder: Path, sweep: Sweep, metric: str | None, tasks: int | None
+    folder: Path, sweep: Sweep, metric: str | None, steps: int | None
 ) -> tuple[str, Iterator[Final]]:
     """The metric, and the runs of a study that have come to their end."""
     with trusted():
         study = Study.from_dict(manifest.read(folder)[0])
-    frame, total = load(folder), tasks or study.experiment.tasks
+    frame, end = load(folder), study.experiment.steps if steps is None else steps
     if metric is None:
         try:
             metric = main_metric(frame)
@@ -167,8 +168,10 @@ def _finals(
     if metric not in frame:
         raise unknown("metric", metric, [str(name) for name in frame if name != "method"])
     hyper = [f"{HYPER}{name}" for name in study.hyper]
-    lanes: Any = frame[frame.task == total - 1].groupby([*hyper, "seed"])
-    ended = lanes["step"].max() >= total * study.experiment.steps_per_task
+    last = (end - 1) // study.experiment.steps_per_task
+    rows: Any = frame[(frame.step <= end) & (frame.task == last)]
+    lanes = rows.groupby([*hyper, "seed"])
+    ended = lanes["step"].max() == end
     with np.errstate(invalid="ignore"):  # ∞ − ∞
         means = lanes[metric].mean()[ended]
     scores = {_key(lane): float(mean) for lane, mean in means.items()}
@@ -176,21 +179,11 @@ def _finals(
 
 
 def _lanes(study: Study, sweep: Sweep, scores: dict[tuple[float, ...], float]) -> Iterator[Final]:
-    arrays, [method] = study.arrays(), study.methods
+    arrays, settings = study.arrays(), configurations(study, list(sweep.grid.values))
     for i, seed in enumerate(study.seeds):
         key = (*(values[i].item() for values in arrays.values()), seed)
         if key in scores:
-            settings = {
-                name: study.hyper[name][i]
-                if name in study.hyper
-                else value_of(study.experiment, method, name)
-                for name in sweep.grid.values
-            }
-            yield Final(settings, seed, scores[key] if np.isfinite(scores[key]) else np.nan)
-
-
-def _point(configuration: Configuration) -> tuple[Any, ...]:
-    return tuple(configuration.values())
+            yield Final(settings[i], seed, scores[key] if np.isfinite(scores[key]) else np.nan)
 
 
 def _key(lane: object) -> tuple[float, ...]:

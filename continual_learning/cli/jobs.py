@@ -1,4 +1,4 @@
-"""Options that run a study in jobs, and what `run`, `resume` and `status` do with them."""
+"""Options that run a study in several processes: in jobs, or all of them in one program."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from continual_learning.experiments import extras, options
-from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.errors import StudyError, unknown
 
 _OWNERS = {"parallel": "local", "slurm": "submitit", "ray": "ray"}
 """{option: the launcher that it is for}."""
+
+_EXAMPLES = {
+    "coordinator": "coordinator=HOST:PORT",
+    "processes": "processes=2",
+    "process": "process=0",
+}
 
 
 def add_launching(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +35,34 @@ def add_launching(parser: argparse.ArgumentParser) -> None:
         ("ray", "--ray", "address=auto num_gpus=1"),
     ):
         add(flag, nargs="+", metavar="NAME=VALUE", help=f"{launcher}: its options ({example})")
+
+
+def add_distributed(parser: argparse.ArgumentParser) -> None:
+    """Adds the option that makes this process one of several."""
+    parser.add_argument(
+        "--distributed",
+        nargs="*",
+        metavar="NAME=VALUE",
+        help="this process is one of several that share the seeds: coordinator=HOST:PORT "
+        "processes=N process=I, or no values within a step of SLURM",
+    )
+
+
+def join(args: argparse.Namespace) -> None:
+    """Finds the other processes, if there are any."""
+    if args.distributed is None:
+        return
+    if args.launcher is not None:
+        raise StudyError("--distributed is for one program, --launcher for jobs: leave out one.")
+    given = _values("--distributed", args.distributed)
+    for name, value in given.items():
+        if name not in _EXAMPLES:
+            raise unknown("value of --distributed", name, _EXAMPLES)
+        if isinstance(value, str) != (name == "coordinator"):
+            raise StudyError(f"--distributed {name}={value}: write {_EXAMPLES[name]}.")
+    from continual_learning.experiments import processes
+
+    processes.join(**given)
 
 
 def add_dividing(parser: argparse.ArgumentParser) -> None:

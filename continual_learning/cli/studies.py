@@ -49,6 +49,7 @@ def add(command: Any, words: list[str]) -> None:
     for each in (run, resume):
         add_running(each)
         jobs.add_launching(each)
+        jobs.add_distributed(each)
     jobs.add_dividing(run)
     resume.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
@@ -73,6 +74,12 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         type=options.argument(options.seconds),
         metavar="TIME",
         help="stop after this time with everything saved and exit code 75: 90, 90s, 8m, 1.5h",
+    )
+    parser.add_argument(
+        "--until-task",
+        type=options.argument(options.tasks),
+        metavar="NUMBER",
+        help="stop when so many tasks are complete, as after --time-limit",
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard files too")
@@ -172,6 +179,7 @@ def _run(args: argparse.Namespace) -> int:
     chosen = resolved(args)
     methods = options.methods(chosen, args.methods)
     seeds = seeds_of(chosen, args)
+    jobs.join(args)
     if jobs.chosen(args):
         return jobs.run(args, chosen, methods, seeds, running(args))
     return launch(args).run(chosen, methods, seeds, args.out, **running(args))
@@ -179,6 +187,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _resume(args: argparse.Namespace) -> int:
     folder = _folder(args)
+    jobs.join(args)
     code = jobs.resume(args, folder, running(args))
     return launch(args).resume(folder, **running(args)) if code is None else code
 
@@ -222,6 +231,7 @@ def running(args: argparse.Namespace) -> dict[str, Any]:
     """What these options say, as arguments of `launch.run` and `launch.resume`."""
     return {
         "time_limit": args.time_limit,
+        "until_task": args.until_task,
         "quiet": args.quiet,
         "sinks": _sinks(args),
         "deterministic": args.deterministic,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import copy
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from continual_learning.cli import jobs, studies
 from continual_learning.experiments import extras, options, registry
-from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.errors import StudyError, unknown
 
+_BATCH = 16
 _UNITS = {"": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 
@@ -58,9 +60,31 @@ def add(command: Any, words: list[str]) -> None:
     )
     add(
         "--lanes",
-        type=options.argument(_count),
+        type=options.argument(_count("--lanes")),
         metavar="NUMBER",
         help="lanes of a program at most (default: as many as fit, which is measured)",
+    )
+    add(
+        "--halving",
+        type=options.argument(_count("--halving", 2)),
+        metavar="NUMBER",
+        help="successive halving: all configurations for a while, the best one of NUMBER for "
+        "NUMBER times as long, and so on (default: whole runs of all)",
+    )
+    add(
+        "--sampler", metavar="NAME", help="optuna: try only some points of the grid, which it names"
+    )
+    add(
+        "--trials",
+        type=options.argument(_count("--trials")),
+        metavar="NUMBER",
+        help="how many points the sampler names",
+    )
+    add(
+        "--trials-per-batch",
+        type=options.argument(_count("--trials-per-batch")),
+        metavar="NUMBER",
+        help=f"how many of them run side by side before it learns of them (default: {_BATCH})",
     )
     options.add_scale(parser, studies.named_experiment(words))
     studies.add_running(parser)
@@ -75,32 +99,32 @@ def _sweep(args: argparse.Namespace) -> int:
     launch = studies.launch(args)
     running = studies.running(args)
     launch.prepare(running["deterministic"])
-    from continual_learning.experiments.jobs import launchers
-    from continual_learning.experiments.sweeps import plan, run
-    from continual_learning.experiments.sweeps.sweep import begun, write
+    from continual_learning.cli import sweep_runs
+    from continual_learning.experiments.sweeps import run
+    from continual_learning.experiments.sweeps.sweep import begun
 
-    elsewhere = jobs.asked_launcher(args) if jobs.chosen(args) else None
-
-    sweep = _asked(args)
-    configurations = sweep.grid.configurations()
-    programs = plan.programs(sweep.experiment, sweep.method, configurations, sweep.seeds)
+    sweep, limits = _asked(args), run.Limits(args.memory, args.lanes)
+    elsewhere = _launcher(args) if jobs.chosen(args) else None
     if not begun(args.out, sweep):
-        named = run.LOCAL if elsewhere is None else launchers.to_dict(elsewhere)
-        run.begin(args.out, programs, run.Limits(args.memory, args.lanes), named)
-        write(args.out, sweep)
+        sweep_runs.begin(args.out, sweep, limits, elsewhere or run.LOCAL)
     if elsewhere is not None:
-        return jobs.resume(args, args.out, running) or _tell(args.out)
-    code = run.run(args.out, **running)
+        code = jobs.resume(args, args.out, running)
+        print(f"When all jobs are finished: continual select {args.out}")
+        return code or 0
+    code = sweep_runs.go(args.out, sweep, limits, **running)
     if code:
         print("The sweep is not finished. To go on, give the same command again.")
         return code
-    return _chosen(args.out, None)
+    return sweep_runs.choose(args.out)
 
 
-def _tell(folder: Path) -> int:
-    """Says how the best of jobs is chosen that others may still be running."""
-    print(f"When all jobs are finished: continual select {folder}")
-    return 0
+def _launcher(args: argparse.Namespace) -> Any:
+    """The launcher of all jobs, as plain data."""
+    from continual_learning.experiments.jobs import launchers
+
+    if args.halving is not None or args.trials is not None:
+        raise StudyError("--halving and --trials decide between runs: leave out --launcher.")
+    return launchers.to_dict(jobs.asked_launcher(args))
 
 
 def _asked(args: argparse.Namespace) -> Any:
@@ -120,29 +144,37 @@ def _asked(args: argparse.Namespace) -> Any:
         others = paper.TUNED_ON.get(experiment.name, {})
         given = [name for name in others if hasattr(args, name)]
         experiment = experiment.override(**{n: v for n, v in others.items() if n not in given})
-    return Sweep(experiment, reported, args.method, grid, seeds, args.metric)
+    trials, batch = _trials(args, len(grid))
+    return Sweep(
+        experiment, reported, args.method, grid, seeds, args.metric, args.halving, trials, batch
+    )
+
+
+def _trials(args: argparse.Namespace, points: int) -> tuple[int | None, int | None]:
+    """How many points of the grid a sampler chooses, and how many at a time."""
+    if args.sampler is None:
+        if args.trials is not None or args.trials_per_batch is not None:
+            raise StudyError("--trials and --trials-per-batch go with --sampler optuna.")
+        return None, None
+    if args.sampler != "optuna":
+        raise unknown("sampler", args.sampler, ["optuna"])
+    extras.require("optuna")
+    if args.trials is None:
+        raise StudyError("--sampler needs --trials, the number of configurations to try.")
+    if args.trials > points:
+        raise StudyError(
+            f"--trials must be at most the {points} configurations of the grid, got {args.trials}."
+        )
+    return args.trials, min(args.trials_per_batch or _BATCH, args.trials)
 
 
 def _select(args: argparse.Namespace) -> int:
     extras.require("studies")
     if not args.folder.is_dir():
         raise StudyError(f"There is no folder {args.folder}.")
-    return _chosen(args.folder, args.metric)
+    from continual_learning.cli import sweep_runs
 
-
-def _chosen(folder: Path, metric: str | None) -> int:
-    """Prints the ranking and writes the best settings."""
-    from continual_learning.analysis import selection
-    from continual_learning.experiments.jobs import tree
-    from continual_learning.experiments.sweeps.sweep import BEST, read
-
-    sweep = read(folder)
-    configurations = sweep.grid.configurations()
-    ranking = selection.rank(sweep, configurations, tree.studies(folder), metric=metric)
-    print(selection.describe(ranking))
-    selection.write_best(folder / BEST, sweep, ranking)
-    print(f"To run the best with other seeds: continual run {folder / BEST} --out DIR")
-    return 0
+    return sweep_runs.choose(args.folder, args.metric)
 
 
 def _seeds(text: str) -> list[int]:
@@ -159,7 +191,10 @@ def _bytes(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise StudyError(f"--lanes must be a whole number above 0; got {text!r}.")
-    return int(text)
+def _count(flag: str, least: int = 1) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise StudyError(f"{flag} must be a whole number, at least {least}; got {text!r}.")
+        return int(text)
+
+    return count

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -73,12 +77,21 @@ def timed(
     """
     held, seconds = dict(states), {name: [] for name in calls}
     order = list(calls)
-    for number in range(rounds + 1):
-        # Another one begins every round, so that none always follows the same one's heat.
-        turn = number % len(order)
-        for name in order[turn:] + order[:turn]:
-            start = clock()
-            # The results are waited for too: what nobody asks for is not computed.
-            held[name], _ = jax.block_until_ready(calls[name](held[name]))
-            seconds[name].append(clock() - start)
+    with _alone():
+        for number in range(rounds + 1):
+            # Another one begins every round, so that none always follows the same one's heat.
+            turn = number % len(order)
+            for name in order[turn:] + order[:turn]:
+                start = clock()
+                # The results are waited for too: what nobody asks for is not computed.
+                held[name], _ = jax.block_until_ready(calls[name](held[name]))
+                seconds[name].append(clock() - start)
     return {name: times[1:] for name, times in seconds.items()}
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Waits for other measurements on this machine: they compile side by side, and run in turn."""
+    with open(Path(tempfile.gettempdir()) / f"continual_bench_{os.getuid()}.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -19,7 +19,7 @@ PACKAGES = ("jax", "jaxlib", "optax", "flax", "numpy", "pyarrow")
 
 def facts() -> dict[str, Any]:
     """Versions, commit, device and command."""
-    devices = jax.local_devices()
+    devices = jax.devices()
     return {
         "continual_learning": continual_learning.__version__,
         "commit": commit(),
@@ -28,6 +28,7 @@ def facts() -> dict[str, Any]:
         "packages": {name: _version(name) for name in PACKAGES},
         "device": devices[0].device_kind,
         "devices": len(devices),
+        "processes": jax.process_count(),
         "backend": jax.default_backend(),
         "command": " ".join(["continual", *sys.argv[1:]]),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

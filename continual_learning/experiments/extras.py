@@ -25,6 +25,7 @@ EXTRAS: dict[str, dict[str, str]] = {
     "gymnasium": {"gymnasium": "gymnasium"},
     "metaworld": {"metaworld": "metaworld", "mujoco": "mujoco", "packaging": "packaging"},
     "video": {"imageio[ffmpeg]": "imageio_ffmpeg", "pillow": "PIL"},
+    "optuna": {"optuna": "optuna"},
     "submitit": {"submitit": "submitit"},
     "ray": {"ray": "ray"},
     "equinox": {"equinox": "equinox"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import time
@@ -13,7 +12,8 @@ from typing import Any
 
 import jax
 
-from continual_learning.experiments import build, environment, extras, sinks, spec
+from continual_learning.experiments import build, environment, extras, processes, sinks, spec
+from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.progress import display
 from continual_learning.experiments.runner import Lanes, Progress, run_method
 from continual_learning.experiments.storage.store import Store
@@ -36,22 +36,41 @@ def run(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     hyper: Mapping[str, Sequence[float]] | None = None,
     chunks: int | None = None,
 ) -> int:
     """Begins a study in the new folder `out`; the exit code.
 
-    `hyper` is as in `Study`. With `chunks` every method ends after so many, to be gone on with.
+    Args:
+      experiment: as in `Study`, like `methods`, `seeds` and `hyper`.
+      methods: which.
+      seeds: one per lane.
+      out: the folder.
+      time_limit: seconds after which to stop with everything saved.
+      quiet: whether to show no progress.
+      sinks: where metrics go beside the folder.
+      deterministic: same numbers again on a GPU.
+      until_task: how many tasks to complete of every method, if not all.
+      checkpoint_seconds: between checkpoints.
+      hyper: numbers of the lanes.
+      chunks: how many make up the run of a method for now, if not all: it counts as finished then.
     """
     prepare(deterministic)
     study = Study(experiment, methods, seeds, hyper or {})
+    if processes.several() and isinstance(experiment, spec.HostSpec):
+        raise StudyError(
+            f"{experiment.name} has its environments on the host, which one process steps: leave "
+            "out --distributed, or divide its seeds into jobs."
+        )
     # What is missing shows before there is a folder, which could not be used again.
     for name in sinks:
         extras.require(name)
     data = build.data(experiment)
-    with Store.create(out, study.to_dict(), environment.facts()) as store:
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds, chunks)
+    facts = environment.facts()
+    with processes.open_store(lambda: Store.create(out, study.to_dict(), facts)) as store:
+        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds, chunks)
 
 
 def resume(
@@ -61,15 +80,16 @@ def resume(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     chunks: int | None = None,
 ) -> int:
-    """Goes on with a study; the exit code. `chunks` as for `run`."""
+    """Goes on with a study; the exit code. Arguments as in `run`."""
     prepare(deterministic)
-    with Store.open(path) as store:
+    with processes.open_store(lambda: Store.open(path)) as store:
         store.log(f"resumed: {environment.facts()}")
         data = build.data(Study.from_dict(store.study).experiment)
-        return _go(store, data, time_limit, quiet, sinks, checkpoint_seconds, chunks)
+        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds, chunks)
 
 
 def status(path: Path) -> str:
@@ -88,7 +108,7 @@ def status(path: Path) -> str:
     return "\n".join(lines)
 
 
-def ended(store: Store, experiment: spec.ExperimentSpec, method: str) -> bool:
+def ended(store: processes.AnyStore, experiment: spec.ExperimentSpec, method: str) -> bool:
     """Whether a method has come to its end, or was ended by collapse."""
     done = store.progress().get(method, 0) == build.chunks(experiment)
     return done or ended_by_collapse(store, experiment, method)
@@ -111,35 +131,40 @@ def prepare(deterministic: bool = False) -> None:
 
 
 def _go(
-    store: Store,
+    store: processes.AnyStore,
     data: Any,
     time_limit: float | None,
     quiet: bool,
     names: Sequence[str],
+    until_task: int | None,
     checkpoint_seconds: float,
     chunks: int | None = None,
 ) -> int:
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
     began, store_path = time.monotonic(), Path(store.path)
+    if not processes.first():
+        quiet, names = True, ()
     outlets = sinks.open_sinks(list(names), store_path, store.study)
-    finished = True
     try:
         with stop_signals() as stopped, display(quiet, len(methods)) as shown:
+            total = build.chunks(experiment)
+            until = end = total if chunks is None else min(chunks, total)
+            if until_task is not None:
+                until = min(end, until_task * total // experiment.tasks)
+
+            def over(method: str) -> bool:
+                done = store.progress().get(method, 0) >= end
+                return done or ended_by_collapse(store, experiment, method)
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
-                return late or bool(stopped())
-
-            def left() -> bool:
-                return not all(ended(store, experiment, method) for method in methods)
+                return processes.agree(late or bool(stopped()))
 
             for method in methods:
-                if ended(store, experiment, method):
+                if over(method):
                     continue
                 trainer = build.trainer(experiment, method, data)
-                if chunks is not None:
-                    trainer = dataclasses.replace(trainer, chunks=min(chunks, trainer.chunks))
                 shown.method(method, store.progress().get(method, 0), trainer.chunks)
 
                 def report(progress: Progress, headline: str = trainer.headline) -> None:
@@ -149,7 +174,7 @@ def _go(
 
                 watch = Watch(store, experiment, method, trainer.headline)
                 store.log(f"{method}: begins")
-                finished = run_method(
+                done = run_method(
                     method,
                     trainer,
                     Lanes(study.seeds, study.arrays()),
@@ -157,32 +182,27 @@ def _go(
                     extend=watch,
                     stop=lambda watch=watch: stop() or watch.ended,
                     report=report,
+                    until=until,
                     checkpoint_seconds=checkpoint_seconds,
                 )
-                by_collapse = not finished and watch.ended
-                word = "finished" if finished else "ended by collapse" if by_collapse else "stopped"
+                word = "finished" if done else "ended by collapse" if watch.ended else "stopped"
                 store.log(f"{method}: {word}")
-                finished = finished or by_collapse
-                if not finished or (stop() and left()):
-                    finished = False
+                if stop():
                     break
+            finished = all(map(over, methods))
     finally:
         for outlet in outlets:
             outlet.close()
-    if not quiet:
-        _tell_collapses(store, experiment, methods)
+    collapsed = [method for method in methods if ended_by_collapse(store, experiment, method)]
+    if collapsed and not quiet:
+        print(
+            f"Ended by collapse ({experiment.collapse}), with everything kept: "
+            f"{', '.join(collapsed)}. They are not resumed; a study without `stop` runs them to "
+            "their end."
+        )
     if not finished and not quiet:
         print(f"Stopped with everything kept. To go on: continual resume {store_path}")
     return 0 if finished else REQUEUE
-
-
-def _tell_collapses(store: Store, experiment: spec.ExperimentSpec, methods: Sequence[str]) -> None:
-    ended = [method for method in methods if ended_by_collapse(store, experiment, method)]
-    if ended:
-        print(
-            f"Ended by collapse ({experiment.collapse}), with everything kept: {', '.join(ended)}. "
-            "They are not resumed; a study without `stop` runs them to their end."
-        )
 
 
 @contextmanager

@@ -104,6 +104,13 @@ def seconds(text: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+def tasks(text: str) -> int:
+    """`2` as a number of tasks, at least 1."""
+    if not text.isdecimal() or int(text) == 0:
+        raise StudyError(f"--until-task must be a number of tasks, such as 2; got {text!r}.")
+    return int(text)
+
+
 def size(text: str) -> tuple[int, int]:
     """`480x360` as (480, 360)."""
     match = re.fullmatch(r"(\d+)x(\d+)", text, re.ASCII)

@@ -13,9 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from continual_learning.agents.base import HostTrainer, Program, Trainer, planned_bytes
+from continual_learning.agents.base import (
+    COMPILER_OPTIONS,
+    HostTrainer,
+    Program,
+    Trainer,
+    planned_bytes,
+)
+from continual_learning.experiments import processes
 
 Columns = dict[str, np.ndarray]
+
+# On a CPU most of what a first state takes is the optimisation of a program that runs once.
+_RUNS_ONCE = {"xla_backend_optimization_level": 0}
 
 
 class Keeper(Protocol):
@@ -41,12 +51,12 @@ class Lanes:
     Attributes:
       seeds: one per lane.
       hyper: {name: [lanes]}, hyper-parameters that differ between lanes.
-      devices: lanes are divided among them.
+      devices: lanes are divided among them; those of all processes, if there are several.
     """
 
     seeds: Sequence[int]
     hyper: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    devices: Sequence[Any] = dataclasses.field(default_factory=jax.local_devices)
+    devices: Sequence[Any] = dataclasses.field(default_factory=jax.devices)
 
     @property
     def padding(self) -> int:
@@ -60,14 +70,14 @@ class Lanes:
 
         def put(x: Any) -> jax.Array:
             x = jnp.concatenate([x, *[x[-1:]] * self.padding]) if self.padding else x
-            return jax.device_put(x, sharding)
+            return processes.put(x, sharding)
 
         return jax.tree.map(put, tree)
 
     def replicate(self, tree: Any) -> Any:
         """Puts arrays that all lanes share on every device."""
         mesh = Mesh(np.array(self.devices), ("lanes",))
-        return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+        return processes.put(tree, NamedSharding(mesh, PartitionSpec()))
 
     def real(self, tree: Any) -> Any:
         """[lanes, …] arrays without the padding."""
@@ -92,8 +102,15 @@ class Compiled:
         self._lanes = lanes
         self._keys, self._hyper = lanes.place((lanes.keys(), hyper))
         self._data = lanes.replicate(trainer.data)
-        self._init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
-        self._chunk: Any = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
+        on_cpu = lanes.devices[0].platform == "cpu"
+        self._init = jax.jit(
+            jax.vmap(trainer.init, (0, 0, None)), compiler_options=_RUNS_ONCE if on_cpu else None
+        )
+        self._chunk: Any = jax.jit(
+            jax.vmap(trainer.chunk, (0, 0, None)),
+            donate_argnums=0,
+            compiler_options=COMPILER_OPTIONS,
+        )
 
     @property
     def like(self) -> Any:
@@ -118,7 +135,7 @@ class Compiled:
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """The next chunk."""
         state, rows = self._chunk(state, self._hyper, self._data)
-        return state, self._lanes.real(rows)
+        return state, self._lanes.real(processes.gather(rows))
 
     def memory(self) -> int:
         """Bytes that a chunk needs of each device; nothing is run."""
@@ -158,9 +175,12 @@ def run_method(
     extend: Callable[[int, Columns], Columns] = lambda chunk, columns: columns,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Progress], None] = lambda progress: None,
+    until: int | None = None,
     checkpoint_seconds: float = 60.0,
 ) -> bool:
     """Runs, or goes on with, all lanes of a method.
+
+    Of several processes, all must call this alike, and `stop` must answer them alike.
 
     Args:
       method: its name in the store.
@@ -170,6 +190,7 @@ def run_method(
       extend: (chunk, its rows) -> the rows to keep, with columns that the host adds.
       stop: asked after every chunk; True ends the run with everything kept.
       report: told after every chunk.
+      until: how many chunks there shall be at most, if not all; the run ends there as by `stop`.
       checkpoint_seconds: how long to go without keeping the state. Chunks after the last state
         that was kept are run again after a crash.
 
@@ -179,18 +200,20 @@ def run_method(
     with contextlib.closing(program_of(trainer, lanes)) as program:
         found = keeper.restore(method, program.like)
         first = 0 if found is None else found[0] + 1
-        if first >= trainer.chunks:
-            return True
+        end = trainer.chunks if until is None else min(until, trainer.chunks)
+        if first >= end:
+            return first >= trainer.chunks
         state = program.init() if found is None else program.place(found[1])
         kept = time.monotonic()
-        for number in range(first, trainer.chunks):
+        for number in range(first, end):
             begin = time.monotonic()
             state, rows = program.chunk(state)
             columns = extend(number, tidy(lanes, rows))
             keeper.write_part(method, number, columns)
             now = time.monotonic()
-            last, stopping = number + 1 == trainer.chunks, stop()
-            if last or stopping or now - kept >= checkpoint_seconds:
+            last, stopping = number + 1 == end, stop()
+            due = processes.agree(now - kept >= checkpoint_seconds)
+            if last or stopping or due:
                 # With its padding: a slice here would be a copy of all of it on the device.
                 keeper.save(method, number, state, len(lanes.seeds), trainer.ring)
                 kept = time.monotonic()
@@ -198,7 +221,7 @@ def run_method(
             report(Progress(method, number + 1, trainer.chunks, now - begin, steps, columns))
             if stopping and not last:
                 return False
-    return True
+    return end == trainer.chunks
 
 
 def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:

@@ -92,7 +92,7 @@ def test_runs_that_are_not_at_their_end(tmp_path):
     assert "2 have not come to their end" in selection.describe(ranking)
     # They have come through their first task.
     folder = [tmp_path / "study"]
-    early = selection.rank(asked, asked.grid.configurations(), folder, tasks=1)
+    early = selection.rank(asked, asked.grid.configurations(), folder, steps=STEPS)
     assert [each.mean for each in early.best] == [100.0, 100.0]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from continual_learning.agents.base import Trainer
 from continual_learning.agents.replay import Experience, Replay
+from continual_learning.experiments import processes
 from continual_learning.experiments.runner import Lanes, run_method
 from continual_learning.experiments.storage.store import Store
 
@@ -56,10 +57,10 @@ def collector(chunks=6, rows=2):
 
 def collected(folder, seeds, stop=lambda chunks: False):
     """The values of a `collector` whose every state is kept in a folder; one that stops goes on."""
-    Store.create(folder, {}, {}).close()
-    chunks = []
+    with processes.open_store(lambda: Store.create(folder, {}, {})):
+        chunks = []
     for stopped in (lambda: stop(len(chunks)), lambda: False):
-        with Store.open(folder) as store:
+        with processes.open_store(lambda: Store.open(folder)) as store:
             run_method(
                 "m",
                 collector(),

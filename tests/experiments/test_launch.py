@@ -91,6 +91,17 @@ def test_what_is_finished_is_not_begun_again(whole, tmp_path, monkeypatch):
     assert launch.resume(path, quiet=True, time_limit=1e-9) == 0
 
 
+def test_until_a_task_every_method_comes_so_far_and_resuming_goes_on(whole, tmp_path):
+    path = tmp_path / "study"
+    code = launch.run(experiment(), METHODS, SEEDS, path, quiet=True, until_task=2)
+    assert code == launch.REQUEUE
+    assert Store.read(path).progress() == dict.fromkeys(METHODS, 2)
+    assert launch.resume(path, quiet=True, until_task=2) == launch.REQUEUE
+    assert Store.read(path).progress() == dict.fromkeys(METHODS, 2)
+    assert launch.resume(path, quiet=True, until_task=9) == 0
+    same(path, whole)
+
+
 def test_a_time_limit_ends_at_the_next_chunk_and_resuming_goes_on(whole, tmp_path):
     path = tmp_path / "study"
     code = launch.run(experiment(), METHODS, SEEDS, path, quiet=True, time_limit=0)

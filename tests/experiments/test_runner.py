@@ -131,7 +131,8 @@ def digits():
 
 def test_four_devices_give_the_numbers_of_one(tmp_path):
     """A counter, one with a ring and a classifier, in one process; their lanes need padding."""
-    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=4"
+    env = os.environ | {"XLA_FLAGS": flags}
     out = subprocess.run(
         [sys.executable, "-c", DEVICES, str(tmp_path)],
         env=env | {"JAX_PLATFORMS": "cpu"},

@@ -70,7 +70,7 @@ def describe(state: Any) -> tuple[int, dict[str, Leaf]]:
             )
         if not leaf.shape:
             raise ValueError(f"The state's leaf {path!r} must be [lanes, …], got a scalar.")
-        dtype = f"key<{_key_impl(leaf)}>" if _is_key(leaf) else str(leaf.dtype)
+        dtype = f"key<{key_impl(leaf)}>" if _is_key(leaf) else str(leaf.dtype)
         leaves[path] = Leaf(dtype, tuple(leaf.shape[1:]))
         lanes[path] = leaf.shape[0]
     if len(set(lanes.values())) > 1:
@@ -242,7 +242,7 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _key_impl(leaf: Any) -> str:
+def key_impl(leaf: Any) -> str:
     """Name of the generator of a typed key, which may be a `ShapeDtypeStruct`."""
     found = []
     jax.eval_shape(lambda key: found.append(jax.random.key_impl(key)), leaf)
@@ -257,5 +257,5 @@ def _restored(stacked: np.ndarray, like: Any) -> Any:
     if type(like) in (bool, int, float):
         return stacked[0].item()
     if _is_key(like):
-        return jax.random.wrap_key_data(jnp.asarray(stacked), impl=_key_impl(like))
+        return jax.random.wrap_key_data(jnp.asarray(stacked), impl=key_impl(like))
     return stacked.view(like.dtype)

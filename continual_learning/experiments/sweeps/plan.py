@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from continual_learning.experiments.base import ExperimentSpec
 from continual_learning.experiments.study import Study
-from continual_learning.experiments.sweeps.grid import Configuration, apply
+from continual_learning.experiments.sweeps.grid import Configuration, Grid, apply
 from continual_learning.experiments.sweeps.settings import check, settings
 
 
@@ -40,6 +40,15 @@ def programs(
         static = {n: v for n, v in configuration.items() if n not in lane}
         groups.setdefault(repr(static), (static, []))[1].append(lane)
     return [_study(experiment, method, *group, seeds) for group in groups.values()]
+
+
+def check_values(experiment: ExperimentSpec, method: str, grid: Grid) -> None:
+    """Raises if a value of a grid is not valid, whatever the others are."""
+    known = settings(experiment, method)
+    for name, values in grid.values.items():
+        check(known, method, name)
+        for value in values:
+            apply(experiment, method, {name: value})
 
 
 def lanes_of(study: Study, first: int, end: int) -> Study:

@@ -58,23 +58,22 @@ def begin(
 
 
 def run(
-    folder: Path, *, chunks: int | None = None, time_limit: float | None = None, **running: Any
+    folder: Path, *, chunks: int | None = None, deadline: float | None = None, **running: Any
 ) -> int:
     """Runs the jobs of a folder that are not finished, one after the other; the exit code.
 
     Args:
       folder: of the jobs.
       chunks: end each after so many.
-      time_limit: seconds for all of them.
+      deadline: when to stop, by `time.monotonic`.
       **running: options of `launch.run`.
     """
-    began = time.monotonic()
     while True:
         tree = trees.read(folder)
         job = next((each for each in tree.jobs.values() if not _ended(tree, each, chunks)), None)
         if job is None:
             return 0
-        left = None if time_limit is None else max(0.0, time_limit - time.monotonic() + began)
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
             code = _run(tree.folder(job.name), job.study, chunks, time_limit=left, **running)
         except jax.errors.JaxRuntimeError as error:

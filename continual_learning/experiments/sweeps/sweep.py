@@ -33,6 +33,9 @@ class Sweep:
       seeds: every configuration is run with each. None is one of those to be reported, which are
         0 to `reported.seeds` − 1: performance on seeds that chose the settings flatters them.
       metric: what is to be high at the end; None for what `analysis` takes for its main metric.
+      halving: η of successive halving; None for whole runs of all configurations.
+      trials: how many points of the grid a sampler chooses; None for all of them.
+      batch: how many of these run side by side.
     """
 
     experiment: ExperimentSpec
@@ -41,6 +44,9 @@ class Sweep:
     grid: Grid
     seeds: Sequence[int]
     metric: str | None = None
+    halving: int | None = None
+    trials: int | None = None
+    batch: int | None = None
 
     def __post_init__(self):
         if self.method not in self.experiment.methods:
@@ -57,14 +63,18 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return {
+        data = {
             "experiment": spec.to_dict(self.experiment),
             "reported": spec.to_dict(self.reported),
             "method": self.method,
             "grid": self.grid.to_dict(),
             "seeds": list(self.seeds),
-            **({} if self.metric is None else {"metric": self.metric}),
+            "metric": self.metric,
+            "halving": self.halving,
+            "trials": self.trials,
+            "batch": self.batch,
         }
+        return {name: value for name, value in data.items() if value is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Sweep:
@@ -76,6 +86,9 @@ class Sweep:
             Grid.from_dict(data["grid"]),
             list(data["seeds"]),
             data.get("metric"),
+            data.get("halving"),
+            data.get("trials"),
+            data.get("batch"),
         )
 
 
@@ -107,3 +120,27 @@ def read(folder: Path) -> Sweep:
         return Sweep.from_dict(tomllib.loads(path.read_text("utf-8"))["sweep"])
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is damaged ({error!r}): restore it from a copy.") from error
+
+
+def rung_folder(folder: Path, number: int) -> Path:
+    """Where a rung of successive halving has its jobs."""
+    return folder / "rungs" / f"{number:02}"
+
+
+def batch_folder(folder: Path, number: int) -> Path:
+    """Where a batch of a sampler is: as a sweep of its configurations."""
+    return folder / "batches" / f"{number:03}"
+
+
+def first_jobs(folder: Path) -> Path:
+    """Where the jobs of all configurations of a sweep or a batch are."""
+    first = rung_folder(folder, 0)
+    return first if first.is_dir() else folder
+
+
+def last_jobs(folder: Path) -> list[Path]:
+    """Where the longest runs so far are: the last rung of halving, of each batch of a sampler."""
+    batches = sorted(folder.glob("batches/*"))
+    if batches:
+        return [place for batch in batches for place in last_jobs(batch)]
+    return [max(folder.glob("rungs/*"), default=folder)]

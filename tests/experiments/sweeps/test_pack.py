@@ -13,7 +13,9 @@ from continual_learning.experiments.runner import Lanes, program_of
 from continual_learning.experiments.sweeps import pack
 from continual_learning.experiments.sweeps.pack import Line, fit
 from continual_learning.experiments.sweeps.plan import lanes_of, programs
+from tests.experiments.sweeps import hill
 
+quick_compilation = hill.quick_compilation
 SPEC = registry.get("permuted_digits").override(
     tasks=2, examples_per_task=64, hidden=(8,), diagnostics=False
 )
@@ -52,14 +54,6 @@ def test_the_blocks_of_a_line(lanes, fixed, per_lane, limit):
 def test_a_program_that_is_larger_than_its_line_is_not_believed():
     found = fit(100, 1000, lambda n: 10 * n if n < 60 else 20 * n)
     assert found.needed <= 1000 and found.size >= 34
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    """Programs that are not run need not be good."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="module")

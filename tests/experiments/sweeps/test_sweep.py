@@ -19,6 +19,7 @@ from continual_learning.experiments.sweeps.sweep import Sweep, read
 from tests.experiments.sweeps import hill as problem
 
 hill = problem.hill
+quick_compilation = problem.quick_compilation
 GRID = ["max_reset=0.01:0.05:0.01", "every=100,200,400"]
 
 
@@ -158,7 +159,7 @@ def test_what_cannot_be_asked(hill, capsys):
     for more, error in [
         (["--seeds", "0:3"], "Seeds 0, 1, 2 are among those that permuted_digits reports"),
         (["--memory", "big"], "--memory must be a size such as 40GB"),
-        (["--lanes", "0"], "--lanes must be a whole number above 0"),
+        (["--lanes", "0"], "--lanes must be a whole number, at least 1"),
         (["--grid", "max_rest=1"], "Did you mean 'max_reset'"),
         (["--method", "crp"], "Unknown method of permuted_digits 'crp'"),
     ]:
