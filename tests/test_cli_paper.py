@@ -211,6 +211,11 @@ def test_the_times_of_methods(here, capsys, timed):
     assert "here | 3.20 | 7.5 [5.0, 10.0] | 625 |" in text
     assert "slippery_humanoid, 2 seeds side by side on Abacus" in text
     assert len([row for row in rows if row.startswith(("Adam", "CBP"))]) == 4
+    assert text.startswith("**Wall time of training on SlipperyHumanoid**")
+    assert cli.main(["bench", "methods", "slippery_ant", "--out", "y.json"]) == 0
+    capsys.readouterr()
+    assert cli.main(["table", "runtime", "y.json"]) == 0
+    assert "training: slippery_ant here, slippery_humanoid in the p" in capsys.readouterr().out
 
 
 def test_the_studies_of_single_tasks(here, launched):

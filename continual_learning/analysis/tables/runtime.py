@@ -32,8 +32,10 @@ def table(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
             hours = Measured(printed["median_hours"], decimals=2)
             rows.append((name, "paper", hours, Measured(printed["overhead_percent"]), ABSENT))
         rows.append((name, "here", *_cells(ours.get(method), measured[0].method)))
+    unlike = found.experiment != paper["environment"]
+    title = f"Wall time of training: {found.experiment} here, {paper['environment']} in the paper"
     return Table(
-        artefact.title,
+        title if unlike else artefact.title,
         (
             Column("Method", "method"),
             Column("Source", "source"),
