@@ -33,7 +33,7 @@ def add(command: Any, words: list[str]) -> None:
     )
     add: Any = parser.add_argument
     add("experiment", metavar="EXPERIMENT", help="a name, or a TOML file")
-    add("--method", required=True, metavar="NAME", help="whose settings")
+    add("--method", "--methods", required=True, metavar="NAME", help="whose settings")
     add(
         "--grid",
         nargs="+",
