@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from continual_learning.agents.base import COMPILER_OPTIONS
 from continual_learning.experiments import build, registry
 from continual_learning.experiments.bench import timed
 from continual_learning.experiments.runner import Lanes
@@ -56,7 +57,9 @@ def main() -> None:
     study = Study(experiment, ["cpr"], list(range(args.seeds)))
     trainer = build.trainer(experiment, "cpr", build.data(experiment))
     init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
-    chunk = jax.jit(jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0)
+    chunk = jax.jit(
+        jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0, compiler_options=COMPILER_OPTIONS
+    )
     # All lanes, and then those of each value: every seed of it.
     whole = {"together": slice(None)}
     whole |= {f"{i}": slice(i, i + args.seeds) for i in range(0, study.lanes, args.seeds)}
