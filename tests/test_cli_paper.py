@@ -175,7 +175,13 @@ def test_what_is_missing_is_run(here, capsys, launched):
     _, spec, methods, seeds, _, more = launched[0]
     assert (spec.tasks, spec.environments, seeds) == (2, 16, [0, 1])
     assert set(methods) == set(study_folders.METHODS)
-    assert more == {"time_limit": None, "quiet": True, "sinks": [], "deterministic": False}
+    assert more == {
+        "time_limit": None,
+        "until_task": None,
+        "quiet": True,
+        "sinks": [],
+        "deterministic": False,
+    }
     for form in ("svg", "pdf", "png"):
         assert (here / f"all/ant_humanoid_main.{form}").stat().st_size > 1000
     # What is there is used, by another id too.
