@@ -19,7 +19,7 @@ MakeOptimizer = Callable[[Any, Hyper], optax.GradientTransformationExtraArgs]
 
 COMPILER_OPTIONS = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
 """For programs that train. Kernels of small networks leave most of a GPU idle, so those that do not
-wait for each other run side by side; results are the same, bit for bit."""
+wait for each other run side by side; each computes what it would alone."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -108,9 +108,16 @@ def status(path: Path) -> str:
     return "\n".join(lines)
 
 
-def ended(store: processes.AnyStore, experiment: spec.ExperimentSpec, method: str) -> bool:
-    """Whether a method has come to its end, or was ended by collapse."""
-    done = store.progress().get(method, 0) == build.chunks(experiment)
+def ended(
+    store: processes.AnyStore,
+    experiment: spec.ExperimentSpec,
+    method: str,
+    chunks: int | None = None,
+) -> bool:
+    """Whether a method has come to its end (or to so many chunks), or was ended by collapse."""
+    total = build.chunks(experiment)
+    end = total if chunks is None else min(chunks, total)
+    done = store.progress().get(method, 0) >= end
     return done or ended_by_collapse(store, experiment, method)
 
 
@@ -149,13 +156,12 @@ def _go(
     try:
         with stop_signals() as stopped, display(quiet, len(methods)) as shown:
             total = build.chunks(experiment)
-            until = end = total if chunks is None else min(chunks, total)
+            until = total if chunks is None else min(chunks, total)
             if until_task is not None:
-                until = min(end, until_task * total // experiment.tasks)
+                until = min(until, until_task * total // experiment.tasks)
 
             def over(method: str) -> bool:
-                done = store.progress().get(method, 0) >= end
-                return done or ended_by_collapse(store, experiment, method)
+                return ended(store, experiment, method, chunks)
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit

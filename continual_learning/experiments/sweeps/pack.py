@@ -115,7 +115,12 @@ def blocks(
         part = lanes_of(study, 0, count)
         lanes = Lanes(part.seeds, part.arrays(), devices[:1])
         with contextlib.closing(program_of(trainer, lanes)) as program:
-            return program.memory()
+            try:
+                return program.memory()
+            except NotImplementedError as error:
+                raise StudyError(
+                    f"{error} Say how many lanes a program may have: --lanes."
+                ) from None
 
     on_each = -(-study.lanes // len(devices))
     found = fit(on_each, available() if limit is None else limit, bytes_at)

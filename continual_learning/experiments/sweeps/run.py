@@ -113,9 +113,7 @@ def _ended(tree: trees.Tree, job: Job, chunks: int | None) -> bool:
     folder, experiment, [method] = tree.folder(job.name), job.study.experiment, job.study.methods
     if not (folder / manifest.STUDY).is_file():
         return False
-    store = Store.read(folder)
-    enough = chunks is not None and store.progress().get(method, 0) >= chunks
-    return enough or launch.ended(store, experiment, method)
+    return launch.ended(Store.read(folder), experiment, method, chunks)
 
 
 def _halve(tree: trees.Tree, job: Job) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from continual_learning.experiments import build, registry
+from continual_learning.experiments import build, registry, runner
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.runner import Lanes, program_of
 from continual_learning.experiments.sweeps import pack
@@ -134,6 +134,15 @@ def test_too_much_is_divided(study, measured, monkeypatch):
         StudyError, match=r"A single lane needs .* kB of memory, and there are 1 kB.*--memory"
     ):
         pack.blocks(study, limit=1000)
+
+
+def test_a_device_that_does_not_say_what_it_needs(study, monkeypatch):
+    def unknown(lowered):
+        raise NotImplementedError("This device does not say what a program needs.")
+
+    monkeypatch.setattr(runner, "planned_bytes", unknown)
+    with pytest.raises(StudyError, match=r"does not say what a program needs\. .*--lanes"):
+        pack.blocks(study)
 
 
 def test_lanes_that_are_said_are_not_measured(study, monkeypatch):
