@@ -160,10 +160,10 @@ class ExperimentSpec(abc.ABC):
                     f"lanes.{name} must be a list of different numbers, got {values!r}."
                 )
         if lanes and not is_trusted():
-            from continual_learning.experiments.methods import check_lanes
+            from continual_learning.experiments.methods import agent_numbers, check_lanes
 
             [method], known = self.methods.values(), fields_of(type(self))
-            check_lanes(method, lanes, {n: each for n, each in known.items() if each.type is float})
+            check_lanes(method, lanes, {name: known[name] for name in agent_numbers(self)})
         return {name: tuple(values) for name, values in lanes.items()}
 
     def _checked_scale(self, scale: str, values: Any) -> dict[str, Any]:

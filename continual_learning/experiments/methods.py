@@ -8,9 +8,12 @@ from typing import Any
 
 import optax
 
-from continual_learning.experiments.base import MethodSpec, Option
+from continual_learning.agents import ppo_config, sac_config
+from continual_learning.experiments.base import ExperimentSpec, MethodSpec, Option
+from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import Field, fields_of
+from continual_learning.experiments.sac_spec import SACSpec
 from continual_learning.networks import initialiser
 from continual_learning.optim import (
     CBP,
@@ -158,6 +161,13 @@ def check_lanes(
                 reset_method(method.reset, options, init="lecun_normal")
             except (TypeError, ValueError) as error:
                 raise StudyError(f"lanes.{name}: {error}") from None
+
+
+def agent_numbers(experiment: ExperimentSpec) -> tuple[str, ...]:
+    """Fields of an experiment that its agent takes as a number per lane."""
+    if isinstance(experiment, ControlSpec):
+        return ppo_config.NUMBERS
+    return sac_config.NUMBERS if isinstance(experiment, SACSpec) else ()
 
 
 def option_type(option: str, annotation: str) -> tuple[tuple[type, ...], str]:

@@ -111,6 +111,13 @@ def test_lanes_that_cannot_be(changes, message):
         get("permuted_digits_rho").override(**changes)
 
 
+def test_lanes_of_the_agent_are_those_that_it_takes():
+    ant = get("slippery_ant_rho")
+    assert ant.override(lanes={"discount": [0.9, 0.99]}).points == 2
+    with pytest.raises(StudyError, match=r"Unknown number of the method 'reward_scale'.*discount"):
+        ant.override(lanes={"reward_scale": [0.1, 1.0]})
+
+
 def test_every_combination_with_every_seed():
     each = get("permuted_digits_rho").override(lanes={"max_reset": [0.1, 0.2], "every": [5, 7, 9]})
     study = Study(each, ["cpr"], [3, 4])

@@ -7,13 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from continual_learning.agents import ppo_config, sac_config
 from continual_learning.experiments import methods
 from continual_learning.experiments.base import ExperimentSpec, MethodSpec, located
-from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import Field, fields_of
-from continual_learning.experiments.sac_spec import SACSpec
 from continual_learning.experiments.sweeps.grid import Grid, Value, parse_range
 
 _APART = ("name", "title", "seeds", "reset", "options")
@@ -89,7 +86,7 @@ def settings(experiment: ExperimentSpec, method: str) -> dict[str, Setting]:
     for field in fields_of(MethodSpec).values():
         if field.name not in _APART:
             found[field.name] = Setting(field, field.type is float)
-    numbers = _numbers(experiment)
+    numbers = methods.agent_numbers(experiment)
     for field in fields_of(type(experiment)).values():
         if field.name not in _APART and not field.is_table:
             found[field.name] = Setting(field, field.name in numbers)
@@ -115,10 +112,3 @@ def check(known: Mapping[str, Setting], method: str, name: str) -> None:
     """Raises if a name is no setting."""
     if name not in known:
         raise unknown(f"setting of {method}", name, known)
-
-
-def _numbers(experiment: ExperimentSpec) -> tuple[str, ...]:
-    """Fields that the agent takes as a number per lane."""
-    if isinstance(experiment, ControlSpec):
-        return ppo_config.NUMBERS
-    return sac_config.NUMBERS if isinstance(experiment, SACSpec) else ()
