@@ -1,8 +1,9 @@
 """The packer's prediction of memory, the compiler's plan, and what a run really takes at its peak.
 
 The prediction for N lanes comes from two programs of few lanes, the plan from the program of N
-lanes itself; the peak is what the allocator of the device says after two chunks, in a process of
-its own. Only GPUs say it.
+lanes itself; the peak is what the allocator of the device says after two chunks. Compilers try
+their kernels on the device, and no peak can be forgotten: one process compiles, and says its own
+peak, another finds the program in a cache and runs it. Only GPUs say it.
 
     python benchmarks/memory.py --experiment slippery_ant --lanes 8 32 --json memory.json
 """
@@ -12,8 +13,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import jax
@@ -23,61 +26,80 @@ from continual_learning.experiments.runner import Lanes, program_of
 from continual_learning.experiments.sweeps import pack
 
 SMALL = (2, 4)
+CACHE = {
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
 
 
-def measure(experiment: str, scale: str, method: str, lanes: int) -> dict[str, int | None]:
-    """Bytes by prediction, by plan, and at the peak of a run; the run comes first."""
+def program(experiment: str, scale: str, method: str, lanes: int):
+    """A program of so many lanes."""
     chosen = registry.get(experiment).at_scale(scale)
     trainer = build.trainer(chosen, method, build.data(chosen))
+    side_by_side = Lanes(range(lanes), devices=jax.local_devices()[:1])
+    return contextlib.closing(program_of(trainer, side_by_side))
 
-    def program(count: int):
-        side_by_side = Lanes(range(count), devices=jax.local_devices()[:1])
-        return contextlib.closing(program_of(trainer, side_by_side))
 
-    with program(lanes) as whole:
+def compiled(*settings: str, lanes: int) -> dict[str, int | None]:
+    """Bytes by prediction, by plan, and at the peak of compiling."""
+    with program(*settings, lanes) as whole:
+        planned = whole.memory()
+    compiling = peak()
+    small = {}
+    for count in SMALL:
+        with program(*settings, count) as few:
+            small[count] = few.memory()
+    predicted = round(pack.Line.through(small).at(lanes))
+    return {"predicted": predicted, "planned": planned, "compiling": compiling}
+
+
+def run(*settings: str, lanes: int) -> dict[str, int | None]:
+    """Bytes at the peak of a run."""
+    with program(*settings, lanes) as whole:
         state = whole.init()
         for _ in range(2):
             state, rows = whole.chunk(state)
             jax.block_until_ready((state, rows))
-        stats = jax.local_devices()[0].memory_stats() or {}
-        del state, rows
-        planned = whole.memory()
-    small = {}
-    for count in SMALL:
-        with program(count) as few:
-            small[count] = few.memory()
-    return {
-        "lanes": lanes,
-        "predicted": round(pack.Line.through(small).at(lanes)),
-        "planned": planned,
-        "peak": stats.get("peak_bytes_in_use"),
-    }
+    return {"peak": peak()}
+
+
+def peak() -> int | None:
+    """Bytes at the peak of this process so far."""
+    return (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
+
+
+def measure(words: list[str], lanes: int, cache: str) -> dict[str, float]:
+    """All of it for so many lanes, in processes of their own."""
+    row: dict[str, float] = {"lanes": lanes}
+    for part in ("compiled", "run"):
+        child = [sys.executable, __file__, *words, "--lanes", str(lanes), "--part", part]
+        settings = os.environ | CACHE | {"JAX_COMPILATION_CACHE_DIR": cache}
+        output = subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True, env=settings)
+        row |= json.loads(output.stdout.splitlines()[-1])
+    if row["peak"]:
+        row["predicted_over_peak"] = row["predicted"] / row["peak"]
+        row["planned_over_peak"] = row["planned"] / row["peak"]
+    return row
 
 
 def main() -> None:
-    """Prints JSON, a process for each number of lanes."""
+    """Prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="permuted_digits")
     parser.add_argument("--scale", default="paper")
     parser.add_argument("--method", default="cpr")
     parser.add_argument("--lanes", type=int, nargs="+", default=[8, 32])
     parser.add_argument("--json", type=Path, help="write it there too")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=["compiled", "run"], help=argparse.SUPPRESS)
     args = parser.parse_args()
-    chosen = ["--experiment", args.experiment, "--scale", args.scale, "--method", args.method]
-    if args.one:
-        found = measure(args.experiment, args.scale, args.method, *args.lanes)
+    if args.part:
+        part = {"compiled": compiled, "run": run}[args.part]
+        found = part(args.experiment, args.scale, args.method, lanes=args.lanes[0])
         print(json.dumps({"device": jax.devices()[0].device_kind, "jax": jax.__version__, **found}))
         return
-    rows = []
-    for lanes in args.lanes:
-        words = [sys.executable, __file__, *chosen, "--one", "--lanes", str(lanes)]
-        output = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-        row = json.loads(output.splitlines()[-1])
-        if row["peak"]:
-            row["predicted_over_peak"] = row["predicted"] / row["peak"]
-            row["planned_over_peak"] = row["planned"] / row["peak"]
-        rows.append(row)
+    words = ["--experiment", args.experiment, "--scale", args.scale, "--method", args.method]
+    with tempfile.TemporaryDirectory() as cache:
+        rows = [measure(words, lanes, cache) for lanes in args.lanes]
     facts = {"experiment": args.experiment, "scale": args.scale, "method": args.method}
     text = json.dumps({**facts, "rows": rows}, indent=2)
     print(text)

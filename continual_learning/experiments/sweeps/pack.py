@@ -8,8 +8,9 @@ that very size is compiled before it is believed.
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,8 @@ from continual_learning.experiments.study import Study
 from continual_learning.experiments.sweeps.plan import divide, lanes_of
 
 SHARE = 0.9
-"""Of the memory that is there: allocators round up, and checkpoints need some."""
+"""Of the memory that is there: allocators round up, checkpoints need some, and compilers that try
+their kernels."""
 
 _SMALL = 2  # lanes of the first program; of a single one, compilers make something else
 _TRIES = 6  # programs that are compiled, at most
@@ -35,7 +37,7 @@ class Line(NamedTuple):
     per_lane: float
 
     @classmethod
-    def through(cls, measured: dict[int, int]) -> Line:
+    def through(cls, measured: Mapping[int, float]) -> Line:
         """The line through the two largest programs; through one and no bytes at no lanes."""
         (n, low), (m, high) = sorted({0: 0, **measured}.items())[-2:]
         slope = (high - low) / (m - n)
@@ -61,37 +63,42 @@ class Fit(NamedTuple):
     """
 
     size: int
-    needed: int
+    needed: float
     limit: int
-    measured: dict[int, int]
+    measured: dict[int, float]
 
 
-def fit(lanes: int, limit: int, bytes_at: Callable[[int], int]) -> Fit:
+def fit(lanes: int, limit: int, bytes_at: Callable[[int], float]) -> Fit:
     """The largest equal blocks of `lanes` lanes that stay within the limit.
 
     Args:
       lanes: to be run on one device.
       limit: bytes of it.
-      bytes_at: (lanes) -> bytes that their program needs.
+      bytes_at: (lanes) -> bytes that their program needs; infinite where it cannot be compiled
+        for want of memory: compilers try their kernels.
     """
-    measured: dict[int, int] = {}
+    measured: dict[int, float] = {}
     size = min(_SMALL, lanes)
     while size not in measured and len(measured) < _TRIES:
         measured[size] = bytes_at(size)
         fitting = max([n for n in measured if measured[n] <= limit], default=1)
         too_many = min([n for n in measured if measured[n] > limit], default=lanes + 1)
         if too_many == 1:
+            needs = size_of(measured[1]) if measured[1] < math.inf else "more"
             raise StudyError(
-                f"A single lane needs {size_of(measured[1])} of memory, and there are "
+                f"A single lane needs {needs} of memory, and there are "
                 f"{size_of(limit)}. Choose a smaller program (fewer environments, a smaller "
                 "replay), or give more: --memory."
             )
-        guess = Line.through(measured).most(limit)
+        known = {n: needed for n, needed in measured.items() if needed < math.inf}
+        guess = Line.through(known).most(limit) if known else 1
+        if measured.get(too_many) == math.inf:
+            guess = min(guess, math.isqrt(fitting * too_many))
         size = _even(lanes, min(max(guess, fitting), too_many - 1))
         if len(measured) == 1 and size in measured:  # the line to the origin was too cautious
             size = min(2 * _SMALL, lanes)
-    size = max(n for n in measured if measured[n] <= limit)
-    return Fit(size, measured[size], limit, measured)
+    size = max(n for n in known if known[n] <= limit)
+    return Fit(size, known[size], limit, known)
 
 
 def blocks(
@@ -111,12 +118,16 @@ def blocks(
     trainer = build.trainer(study.experiment, study.methods[0], shared)
     devices = jax.local_devices()
 
-    def bytes_at(count: int) -> int:
+    def bytes_at(count: int) -> float:
         part = lanes_of(study, 0, count)
         lanes = Lanes(part.seeds, part.arrays(), devices[:1])
         with contextlib.closing(program_of(trainer, lanes)) as program:
             try:
                 return program.memory()
+            except jax.errors.JaxRuntimeError as error:
+                if "RESOURCE_EXHAUSTED" not in str(error):
+                    raise
+                return math.inf
             except NotImplementedError as error:
                 raise StudyError(
                     f"{error} Say how many lanes a program may have: --lanes."

@@ -1,6 +1,7 @@
 """How many lanes fit: the search on lines that are known, and a program that is compiled."""
 
 import contextlib
+import math
 
 import jax
 import pytest
@@ -54,6 +55,42 @@ def test_the_blocks_of_a_line(lanes, fixed, per_lane, limit):
 def test_a_program_that_is_larger_than_its_line_is_not_believed():
     found = fit(100, 1000, lambda n: 10 * n if n < 60 else 20 * n)
     assert found.needed <= 1000 and found.size >= 34
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 7, 40, 300])
+@pytest.mark.parametrize("most", [1, 2, 5, 30])
+def test_a_program_that_cannot_even_be_compiled_is_too_large(lanes, most):
+    asked = []
+
+    def bytes_at(count):
+        asked.append(count)
+        return 10 * count if count <= most else math.inf
+
+    found = fit(lanes, 10_000, bytes_at)
+    assert min(lanes, most) / 2 <= found.size <= most
+    assert found.needed == 10 * found.size and math.inf not in found.measured.values()
+    assert len(asked) == len(set(asked)) <= 6
+
+
+def test_nothing_can_be_compiled():
+    with pytest.raises(StudyError, match="A single lane needs more of memory, and there are 1 kB"):
+        fit(8, 1000, lambda count: math.inf)
+
+
+@pytest.mark.parametrize("error", ["RESOURCE_EXHAUSTED: 1 GB", "INTERNAL: else"])
+def test_a_compiler_without_memory(study, monkeypatch, error):
+    def memory(self):
+        if len(self._lanes.seeds) > 2:
+            raise jax.errors.JaxRuntimeError(error)
+        return 100
+
+    monkeypatch.setattr(runner.Compiled, "memory", memory)
+    if error.startswith("INTERNAL"):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="else"):
+            pack.blocks(study, limit=10_000)
+    else:
+        parts, found = pack.blocks(study, limit=10_000)
+        assert found.size == 2 and [each.lanes for each in parts] == [2, 2, 2, 2]
 
 
 @pytest.fixture(scope="module")
