@@ -13,6 +13,7 @@ import optax
 
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer
 from continual_learning.agents.network import value_and_grads
+from continual_learning.agents.statistics import in_last_row
 from continual_learning.diagnostics import norm_metrics, plasticity_metrics, rank_metrics, totals
 from continual_learning.optim import trace_units
 
@@ -58,7 +59,8 @@ class ClassifierConfig:
       measure: what accuracy is measured on at every row, "test" (held-out examples) or "train"
         (those of the task itself, where nothing is to be generalised).
       sample_scores: whether reset methods are given per-sample scores.
-      diagnostics: whether dormant units, ranks and norms are measured at every row.
+      diagnostics: whether dormant units and norms are measured at every row, and ranks, which are
+        expensive, in the last row of a task (NaN in the others).
       probe: how many of these examples they are measured on.
     """
 
@@ -153,11 +155,14 @@ def classifier(
             }
             return carry, metrics | evaluate(params, task, data)
 
-        def evaluate(params: Any, task: Any, data: ClassifierData) -> dict[str, jax.Array]:
+        def seen(task: Any, data: ClassifierData) -> tuple[jax.Array, jax.Array, jax.Array]:
+            """Images, labels and weights that it is measured on."""
             if config.measure == "test":
-                x, y, weight = stream.held_out(task, data.test_images, data.test_labels)
-            else:
-                x, y, weight = stream.examples_of(task, data.train_images)
+                return stream.held_out(task, data.test_images, data.test_labels)
+            return stream.examples_of(task, data.train_images)
+
+        def evaluate(params: Any, task: Any, data: ClassifierData) -> dict[str, jax.Array]:
+            x, y, weight = seen(task, data)
             logits = jnp.asarray(network.apply(params, x))
             each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
 
@@ -172,13 +177,16 @@ def classifier(
             }
             if not config.diagnostics:
                 return metrics
-            _, features, preactivations = forward(params, x[: config.probe])
-            measured = plasticity_metrics(features, preactivations) | rank_metrics(features)
+            measured = plasticity_metrics(*forward(params, x[: config.probe])[1:])
             metrics |= {name: jnp.asarray(value) for name, value in totals(measured).items()}
             return metrics | {"parameter_norm": norm_metrics(params)["total"]}
 
         numbers = jnp.arange(config.steps_per_task).reshape(config.rows_per_task, -1)
         (params, opt), rows = jax.lax.scan(row, (params, state.optimizer), numbers)
+        if config.diagnostics:
+            features = forward(params, seen(task, data)[0][: config.probe])[1]
+            ranks = totals(rank_metrics(features))
+            rows = in_last_row(rows, {name: jnp.asarray(value) for name, value in ranks.items()})
         return ClassifierState(state.key, params, opt, state.task + 1), rows
 
     return Trainer(init, chunk, config.tasks, data, f"{config.measure}_accuracy")
