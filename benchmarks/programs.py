@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,14 +27,14 @@ def training(trainer, seeds: int) -> tuple[Any, Any]:
     return lambda state: chunk(state, {}, ()), state
 
 
-def compiled(parts: Parts, options: dict[str, Any] | None = COMPILER_OPTIONS) -> dict[str, Any]:
+def compiled(parts: Parts, options: Mapping[str, Any] | None = COMPILER_OPTIONS) -> dict[str, Any]:
     """The programs; they donate their state.
 
     Each is compiled once: a state that came out of it and did not fit it would be an error.
     """
     lowered = [jax.jit(run, donate_argnums=0).lower(state) for run, state in parts.values()]
     with ThreadPoolExecutor() as pool:
-        programs = pool.map(lambda each: each.compile(options), lowered)
+        programs = pool.map(lambda each: each.compile(options and dict(options)), lowered)
         return dict(zip(parts, programs, strict=True))
 
 

@@ -90,7 +90,7 @@ def main() -> None:
         parts = {name: training(trainer, seeds) for name, trainer in trainers.items()}
         parts["games"] = playing(experiment, seeds)
         start = time.perf_counter()
-        programs = compiled(parts)
+        programs = compiled(parts, trainers[args.methods[0]].options)
         if args.serial:
             again = {f"{name}_serial": training(trainers[name], seeds) for name in trainers}
             parts, programs = parts | again, programs | compiled(again, options=None)

@@ -21,7 +21,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from continual_learning.agents.base import COMPILER_OPTIONS
 from continual_learning.experiments import build, registry
 from continual_learning.experiments.bench import timed
 from continual_learning.experiments.runner import Lanes
@@ -58,7 +57,9 @@ def main() -> None:
     trainer = build.trainer(experiment, "cpr", build.data(experiment))
     init = jax.jit(jax.vmap(trainer.init, (0, 0, None)))
     chunk = jax.jit(
-        jax.vmap(trainer.chunk, (0, 0, None)), donate_argnums=0, compiler_options=COMPILER_OPTIONS
+        jax.vmap(trainer.chunk, (0, 0, None)),
+        donate_argnums=0,
+        compiler_options=dict(trainer.options),
     )
     # All lanes, and then those of each value: every seed of it.
     whole = {"together": slice(None)}

@@ -21,6 +21,13 @@ COMPILER_OPTIONS = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
 """For programs that train. Kernels of small networks leave most of a GPU idle, so those that do not
 wait for each other run side by side; each computes what it would alone."""
 
+WHOLE_LOOPS = COMPILER_OPTIONS | {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,"
+    "DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
+}
+"""For programs with many short branches and loops: the GPU decides them itself, where it would else
+wait for the host each time. It gains nothing where single steps are long (physics)."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Trainer:
@@ -35,6 +42,7 @@ class Trainer:
       headline: the column to show while it runs.
       ring: path in the state of a large part that is like `ReplayState`, or None. Of its rows a
         checkpoint writes only those that were added since the one before.
+      options: of the compiler, for `chunk`.
     """
 
     init: Callable[[jax.Array, Hyper, Any], Any]
@@ -43,6 +51,7 @@ class Trainer:
     data: Any
     headline: str
     ring: str | None = None
+    options: Mapping[str, str] = dataclasses.field(default_factory=lambda: COMPILER_OPTIONS)
 
 
 class Program(Protocol):

@@ -9,7 +9,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer, strongly_typed
+from continual_learning.agents.base import (
+    WHOLE_LOOPS,
+    Hyper,
+    MakeOptimizer,
+    Trainer,
+    strongly_typed,
+)
 from continual_learning.agents.evaluate import Evaluation
 from continual_learning.agents.replay import Experience, ReplayState
 from continual_learning.agents.sac_config import SACConfig
@@ -167,4 +173,4 @@ def sac(
         return strongly_typed(state._replace(replay=kept, episodes=live.state)), rows
 
     chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
-    return Trainer(init, chunk, chunks, (), "latest_return", ring="replay")
+    return Trainer(init, chunk, chunks, (), "latest_return", ring="replay", options=WHOLE_LOOPS)

@@ -14,7 +14,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from continual_learning.agents.base import (
-    COMPILER_OPTIONS,
     HostTrainer,
     Program,
     Trainer,
@@ -109,7 +108,7 @@ class Compiled:
         self._chunk: Any = jax.jit(
             jax.vmap(trainer.chunk, (0, 0, None)),
             donate_argnums=0,
-            compiler_options=COMPILER_OPTIONS,
+            compiler_options=dict(trainer.options),
         )
 
     @property

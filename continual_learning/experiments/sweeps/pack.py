@@ -78,6 +78,7 @@ def fit(lanes: int, limit: int, bytes_at: Callable[[int], float]) -> Fit:
         for want of memory: compilers try their kernels.
     """
     measured: dict[int, float] = {}
+    known: dict[int, float] = {}
     size = min(_SMALL, lanes)
     while size not in measured and len(measured) < _TRIES:
         measured[size] = bytes_at(size)
