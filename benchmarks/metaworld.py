@@ -42,7 +42,7 @@ def published(experiment: HostSpec, method: str) -> Iterator[None]:
         MLP(experiment.hidden, outputs, experiment.activation, experiment.init)
         for outputs in (actions.outputs, actions.critic_outputs)
     ]
-    one = sac_parts.config(experiment.override(replay_ratio=1))
+    one = sac_parts.config(experiment.override(replay_ratio=1), method)
     learning = SACLearner.of(*networks, stream, sac_parts.optimizers(experiment, method), one)
     key = jax.random.key(0)
     learner = jax.jit(lambda: learning.init(key, {}))()

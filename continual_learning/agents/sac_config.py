@@ -37,6 +37,7 @@ class SACConfig:
       eval_every: steps between evaluations on all tasks met so far, at the end of a chunk; 0 for
         none. They divide a task, so that there is one at the end of each.
       eval_episodes: deterministic episodes per task and evaluation.
+      sample_scores: whether reset methods are given per-sample scores.
       diagnostics: whether dormant units, ranks and norms are measured.
       probe: how many observations of the replay they are measured on.
     """
@@ -61,6 +62,7 @@ class SACConfig:
     reset_alpha: bool = True
     eval_every: int = 0
     eval_episodes: int = 10
+    sample_scores: bool = False
     diagnostics: bool = True
     probe: int = 512
 

@@ -129,6 +129,7 @@ class SACLearner:
                 tau=numbers["tau"],
                 target_entropy=numbers["target_entropy"],
                 log_alpha_bounds=self.config.log_alpha_bounds,
+                sample_scores=self.config.sample_scores,
             )
             return learner, jnp.stack([metrics[name] for name in METRICS])
 

@@ -59,6 +59,7 @@ def update(
     tau: float | jax.Array,
     target_entropy: float | jax.Array,
     log_alpha_bounds: tuple[float, float],
+    sample_scores: bool = False,
 ) -> tuple[Learner, Metrics]:
     """One update of everything.
 
@@ -73,12 +74,14 @@ def update(
       tau: how far the targets move.
       target_entropy: of the policy.
       log_alpha_bounds: least and largest log α.
+      sample_scores: whether the first two optimizers are given per-sample scores.
 
     Returns:
       The learner, and `METRICS`, each []: gradient norms are before any clipping, "entropy" is
       the policy's, "q" what the critics say of what was done.
     """
     params, states = dict(learner.params), dict(learner.optimizers)
+    scored = {name: network.units if sample_scores else None for name, network in networks.items()}
     alpha = jnp.exp(learner.log_alpha)
     now, then = jax.random.split(key)
 
@@ -103,13 +106,18 @@ def update(
         return -jnp.mean(value), ({"entropy": jnp.mean(entropy)}, features)
 
     def descend_critic(params: Any, state: Any) -> Any:
-        return descend(of_critic, optimizers["critic"], params, state)
+        return descend(of_critic, optimizers["critic"], params, state, scored=scored["critic"])
 
     params["critic"], states["critic"], of_both = jax.vmap(descend_critic)(
         params["critic"], states["critic"]
     )
     params["policy"], states["policy"], found = descend(
-        of_policy, optimizers["policy"], params["policy"], states["policy"], params["critic"]
+        of_policy,
+        optimizers["policy"],
+        params["policy"],
+        states["policy"],
+        params["critic"],
+        scored=scored["policy"],
     )
     loss, slope = jax.value_and_grad(alpha_loss)(
         learner.log_alpha, found["entropy"], target_entropy=target_entropy

@@ -35,6 +35,8 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
     tasks = stream(experiment)
     env: Any = tasks.environment
 
+    config = sac_parts.config(experiment, method)
+
     def network(outputs: int) -> CNN:
         return CNN(
             env.observation_shape,
@@ -43,6 +45,7 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
             outputs,
             kernel_init=experiment.init,
             layer_norm=experiment.layer_norm,
+            plain=config.sample_scores,
         )
 
     return sac(
@@ -51,5 +54,5 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
         Episodes(env, experiment.environments, experiment.episode_length, restart="fresh"),
         tasks,
         sac_parts.optimizers(experiment, method),
-        sac_parts.config(experiment),
+        config,
     )

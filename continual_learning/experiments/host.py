@@ -60,7 +60,7 @@ def trainer(experiment: HostSpec, method: str, shared: None) -> HostTrainer:
         tasks,
         sac_parts.optimizers(experiment, method),
         # What bounds discrete SAC's temperature has no place here.
-        sac_parts.config(experiment, log_alpha_bounds=(-math.inf, math.inf)),
+        sac_parts.config(experiment, method, log_alpha_bounds=(-math.inf, math.inf)),
         environments=experiment.environments,
         workers=experiment.workers,
         staleness=1 if experiment.staleness else 0,

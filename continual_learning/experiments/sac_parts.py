@@ -37,8 +37,13 @@ def optimizers(experiment: SACSpec, method: str) -> dict[str, MakeOptimizer]:
     return {"policy": optimizer(0), "critic": optimizer(1)}
 
 
-def config(experiment: SACSpec, **others: Any) -> SACConfig:
+def config(experiment: SACSpec, method: str, **others: Any) -> SACConfig:
     """Sizes and numbers: the fields that the experiment has by the same name, and `others`."""
-    names = {f.name for f in dataclasses.fields(SACConfig)} - {"steps_per_task", "log_alpha_bounds"}
-    shared = {name: getattr(experiment, name) for name in names}
-    return SACConfig(steps_per_task=experiment.vector_steps_per_task, **shared, **others)
+    own = {"steps_per_task", "log_alpha_bounds", "sample_scores"}
+    names = {f.name for f in dataclasses.fields(SACConfig)} - own
+    return SACConfig(
+        steps_per_task=experiment.vector_steps_per_task,
+        sample_scores=methods.needs_sample_scores(experiment.methods[method]),
+        **{name: getattr(experiment, name) for name in names},
+        **others,
+    )

@@ -23,6 +23,7 @@ class CNN(nn.Module):
       activation: "relu", "swish", "tanh" or "gelu".
       kernel_init: initialiser of all kernels, by name; biases start at 0.
       layer_norm: whether a LayerNorm stands before the activation of every hidden dense layer.
+      plain: whether convolutions are ordinary ones (see `Conv`).
     """
 
     image: tuple[int, int, int]
@@ -33,6 +34,7 @@ class CNN(nn.Module):
     activation: str = "relu"
     kernel_init: str = "lecun_normal"
     layer_norm: bool = False
+    plain: bool = False
 
     def __post_init__(self):
         initialiser(self.kernel_init)
@@ -47,6 +49,6 @@ class CNN(nn.Module):
         init, act = initialiser(self.kernel_init), activation(self.activation)
         x = x.reshape(*x.shape[:-1], *self.image)
         for i, channels in enumerate(self.channels):
-            x = act(Conv(channels, self.size, init, name=f"conv_{i}")(x))
+            x = act(Conv(channels, self.size, init, self.plain, name=f"conv_{i}")(x))
         x = x.reshape(*x.shape[:-3], -1)
         return dense(x, self.hidden, self.outputs, act, init, self.layer_norm)

@@ -14,11 +14,14 @@ class Conv(nn.Module):
       channels: how many come out.
       size: height and width of the kernel; odd.
       kernel_init: initialiser of the kernel [size, size, in, out]; the bias starts at 0.
+      plain: whether it is an ordinary convolution, into whose derivative per-sample scores can
+        look; slow where many networks run side by side.
     """
 
     channels: int
     size: int
     kernel_init: nn.initializers.Initializer
+    plain: bool = False
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -26,16 +29,19 @@ class Conv(nn.Module):
         shape = (self.size, self.size, x.shape[-1], self.channels)
         kernel = self.param("kernel", self.kernel_init, shape)
         bias = self.param("bias", nn.initializers.zeros, (self.channels,))
-        out = convolution(x.reshape(-1, *x.shape[-3:]), kernel)
+        convolve = _ordinary if self.plain else convolution
+        out = convolve(x.reshape(-1, *x.shape[-3:]), kernel)
         out = out.reshape(*x.shape[:-1], self.channels)
         return out + jnp.broadcast_to(bias, out.shape)
 
 
-@jax.custom_batching.custom_vmap
-def _convolution(x: jax.Array, kernel: jax.Array) -> jax.Array:
+def _ordinary(x: jax.Array, kernel: jax.Array) -> jax.Array:
     return jax.lax.conv_general_dilated(
         x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
+
+
+_convolution = jax.custom_batching.custom_vmap(_ordinary)
 
 
 @_convolution.def_vmap

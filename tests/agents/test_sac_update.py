@@ -59,11 +59,11 @@ class Case:
         self.key = jax.random.key(5)
         self.after, self.metrics = self.update(0.5)
 
-    def update(self, target_entropy, bounds=(-5.0, 2.0)):
+    def update(self, target_entropy, bounds=(-5.0, 2.0), optimizers=None, **others):
         return update(
             self.networks,
             self.kind,
-            self.optimizers,
+            optimizers or self.optimizers,
             self.before,
             self.batch,
             self.key,
@@ -71,7 +71,15 @@ class Case:
             tau=TAU,
             target_entropy=target_entropy,
             log_alpha_bounds=bounds,
+            **others,
         )
+
+    def targets(self):
+        """Of the critics, [batch]: none of the future after a termination."""
+        _, then = jax.random.split(self.key)
+        policy, critics = self.before.params["policy"], both(self.before.targets)
+        value, _ = self.value(policy, critics, self.batch.reached, then)
+        return self.batch.reward + DISCOUNT * jnp.where(self.batch.terminated, 0, value)
 
     def critic(self, params, *read):
         """[batch, outputs]."""
@@ -111,11 +119,8 @@ def close(one, other):
 
 
 def test_critics(case):
-    """Targets are of the state reached, by the target critics; none after a termination."""
-    policy, (_, then) = case.before.params["policy"], jax.random.split(case.key)
-    value, _ = case.value(policy, both(case.before.targets), case.batch.reached, then)
-    future = np.where(case.batch.terminated, 0, value)
-    targets = np.asarray(case.batch.reward) + DISCOUNT * future
+    """Targets are of the state reached, by the target critics."""
+    targets = case.targets()
 
     def loss(params):
         return 0.5 * jnp.mean((case.q(params) - targets) ** 2)
@@ -150,6 +155,31 @@ def test_policy_and_temperature(case):
     close(case.after.params["policy"], jax.tree.map(lambda p, g: p - RATE * g, before, grads))
     close(case.metrics["alpha_loss"], ALPHA * (entropy - 0.5))
     close(case.after.log_alpha, math.log(ALPHA) - RATE * ALPHA * (entropy - 0.5))
+
+
+def test_scores_of_single_samples(case):
+    """Optimizers get the mean norms of gradients of each sample's own loss, for every unit."""
+    layer = "params/hidden_0/kernel"
+    keeping = optax.GradientTransformationExtraArgs(
+        lambda params: (), lambda grads, state, params, sample_scores, **_: (grads, sample_scores)
+    )
+    given = {"policy": keeping, "critic": keeping, "alpha": case.optimizers["alpha"]}
+    after, _ = case.update(0.5, optimizers=given, sample_scores=True)
+
+    def norms(losses, params):
+        each = jax.jacrev(losses)(params)["params"]["hidden_0"]["kernel"]
+        return np.linalg.norm(each, axis=1).mean(0)
+
+    now, _ = jax.random.split(case.key)
+    critics, targets = both(after.params["critic"]), case.targets()
+    expected = norms(
+        lambda params: -case.value(params, critics, case.batch.observation, now)[0],
+        case.before.params["policy"],
+    )
+    close(after.optimizers["policy"][layer], expected)
+    for i, params in enumerate(both(case.before.params["critic"])):
+        expected = norms(lambda params: 0.5 * (case.q(params) - targets) ** 2, params)
+        close(after.optimizers["critic"][layer][i], expected)
 
 
 def test_targets_follow(case):

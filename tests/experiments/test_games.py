@@ -100,6 +100,16 @@ def test_wrong_values(fields, says):
         tiny(**fields)
 
 
+def test_per_sample_scores():
+    """Of convolutions too, over lanes and critics."""
+    methods = {"cpr.score": "per_sample"}
+    program = games.trainer(tiny().override(**methods), "cpr", None)
+    keys = jax.vmap(jax.random.key)(jnp.arange(2))
+    state = jax.eval_shape(jax.vmap(program.init, (0, None, None)), keys, {}, ())
+    after, rows = jax.eval_shape(jax.vmap(program.chunk, (0, None, None)), state, {}, ())
+    assert after == state and rows["step"].shape == (2, 1)
+
+
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory):
     """A study: through, and stopped after its first chunk; and how often SAC was traced."""

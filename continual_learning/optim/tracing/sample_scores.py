@@ -133,8 +133,10 @@ def _squares(use: _Use, x: jax.Array, w: jax.Array, delta: jax.Array) -> jax.Arr
     params, first = use.eqn.params, use.kernel.number == 0  # whether the kernel comes first
     if use.eqn.primitive.name == "conv_general_dilated":
         lhs, rhs, out = params["dimension_numbers"]
-        own = (rhs[0],)
-        return _by_sample(use, x, w, delta, lhs[0], out[0], own)
+        if params["feature_group_count"] == params["batch_group_count"] == 1:
+            shape = [w.shape[axis] for axis in rhs[2:]]
+            return _by_patches(params, x.transpose(lhs), shape, delta.transpose(out))
+        return _by_sample(use, x, w, delta, lhs[0], out[0], (rhs[0],))
     contract, copies = params["dimension_numbers"]
     w_in, x_in = contract if first else contract[::-1]
     w_copies, x_copies = copies if first else copies[::-1]
@@ -154,6 +156,37 @@ def _squares(use: _Use, x: jax.Array, w: jax.Array, delta: jax.Array) -> jax.Arr
     delta = delta.transpose([*range(len(w_copies)), *free, *outputs])
     delta = delta.reshape(norms.shape[0], samples, -1)
     return jnp.moveaxis(jnp.square(delta) * norms, 1, 0).reshape(samples, -1)
+
+
+def _by_patches(
+    params: dict[str, Any], x: jax.Array, shape: list[int], delta: jax.Array
+) -> jax.Array:
+    """The same of a convolution: a kernel's gradient is a product of patches with δ.
+
+    Unlike the gradient of a convolution, a product stays one under any number of `vmap`s.
+
+    Args:
+      params: of the convolution.
+      x: what the kernel reads, [samples, in, *places].
+      shape: the kernel's, of its places.
+      delta: the gradient of what comes out, [samples, out, *places].
+    """
+    keys = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
+
+    def one(sample: tuple[jax.Array, jax.Array]) -> jax.Array:
+        x, delta = sample
+        read = jax.lax.conv_general_dilated_patches(
+            x[None],
+            shape,
+            **{key: params[key] for key in keys},
+            precision=jax.lax.Precision.HIGHEST,
+        )
+        gradient = delta.reshape(len(delta), -1) @ read.reshape(read.shape[1], -1).T
+        return jnp.sum(jnp.square(gradient), axis=1)
+
+    outputs, places = delta.shape[1], int(np.prod(delta.shape[2:]))
+    entries = x.shape[1] * int(np.prod(shape)) * (places + outputs)  # patches and a gradient
+    return jax.lax.map(one, (x, delta), batch_size=max(1, _CHUNK // entries))
 
 
 def _by_sample(
