@@ -53,8 +53,8 @@ class Ray:
         options = dataclasses.asdict(self)
         return {name: value for name, value in options.items() if value is not None}
 
-    def run(self, tree: Tree, names: Sequence[str], running: Running) -> bool:
-        """Runs the jobs and waits for them."""
+    def run(self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = True) -> bool:
+        """Runs the jobs and waits for them in any case."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report to its makers
         ray = extras.load("ray")
         began = not ray.is_initialized()
