@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,10 @@ class Ray:
         ray = extras.load("ray")
         began = not ray.is_initialized()
         if began:
-            ray.init(address=self.address, log_to_driver=False, logging_level="warning")
+            with warnings.catch_warnings():
+                # JAX warns of forks. What Ray forks here is another program at once.
+                warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+                ray.init(address=self.address, log_to_driver=False, logging_level="warning")
         try:
             needs = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
             task = ray.remote(max_retries=self.max_retries, **needs)(work)
