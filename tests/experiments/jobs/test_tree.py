@@ -4,7 +4,7 @@ import pytest
 
 from continual_learning import cli
 from continual_learning.analysis import load
-from continual_learning.analysis.paper.runs import Folder
+from continual_learning.analysis.paper.folders import Folder
 from continual_learning.analysis.report import studies as sections
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import manage, states, tree
