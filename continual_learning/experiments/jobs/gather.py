@@ -35,7 +35,7 @@ def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> N
     picked = {path: np.array([lane for other, lane in sources if other == path]) for path in paths}
     # Lanes come study by study; this puts them into the order of the new one.
     order = np.argsort([i for path in paths for i, s in enumerate(sources) if s[0] == path])
-    states, done = [], 0
+    states, done = [], {}
     for path, part in parts.items():
         program = program_of(trainer, Lanes(part.seeds, part.arrays()))
         try:
@@ -44,11 +44,15 @@ def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> N
             program.close()
         if found is None:
             raise StudyError(f"{path} has no state to go on from.")
-        done, state = found[0] + 1, found[1]
+        done[path], state = found[0] + 1, found[1]
         states.append(jax.tree.map(lambda x, path=path: x[picked[path]], state))
+    chunks = min(done.values())
+    if max(done.values()) > chunks:
+        told = ", ".join(f"{path} after {count}" for path, count in done.items())
+        raise StudyError(f"Lanes go on together only from the same chunk on, not from {told}.")
     together = jax.tree.map(lambda *xs: _joined(xs)[order], *states)
     with Store.create(folder, study.to_dict(), environment.facts()) as store:
-        for chunk in range(done):
+        for chunk in range(chunks):
             rows = [
                 _rows(stores[path].read_part(method, chunk), part, picked[path])
                 for path, part in parts.items()
@@ -57,8 +61,8 @@ def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> N
                 name: np.concatenate([each[name] for each in rows])[order] for name in rows[0]
             }
             store.write_part(method, chunk, {name: x.reshape(-1) for name, x in columns.items()})
-        store.save(method, done - 1, together, study.lanes, trainer.ring)
-        store.log(f"{method}: goes on from {', '.join(map(str, paths))} after {done} chunks")
+        store.save(method, chunks - 1, together, study.lanes, trainer.ring)
+        store.log(f"{method}: goes on from {', '.join(map(str, paths))} after {chunks} chunks")
 
 
 def _rows(columns: dict[str, np.ndarray], study: Study, lanes: np.ndarray) -> dict[str, np.ndarray]:

@@ -64,7 +64,8 @@ def halve(tree: trees.Tree, name: str) -> trees.Tree:
             f"{folder} ran out of memory with a single lane. Choose a smaller program (fewer "
             "environments, a smaller replay)."
         )
-    done = any(Store.read(folder).progress().values())
+    begun = (folder / manifest.STUDY).is_file()
+    done = begun and any(Store.read(folder).progress().values())
     if done and len(study.methods) > 1:
         raise StudyError(
             f"{folder} ran out of memory after some chunks, with everything kept. Free the memory "
@@ -88,7 +89,7 @@ def halve(tree: trees.Tree, name: str) -> trees.Tree:
         each = tree.jobs.values()
         jobs = [new for job in each for new in (halves if job.name == name else [job])]
         tree = trees.replace(tree, jobs)
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # it may have run out before there was one
     sizes = " and ".join(str(half.study.lanes) for half in halves)
     trees.note(
         tree.path, f"{name}: {study.lanes} lanes ran out of memory; two jobs of {sizes} instead."

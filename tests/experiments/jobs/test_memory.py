@@ -8,7 +8,9 @@ import pytest
 
 from continual_learning.analysis import load
 from continual_learning.experiments import build, launch
+from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import manage, memory, process, states, tree, worker
+from continual_learning.experiments.jobs.gather import gather
 from continual_learning.experiments.jobs.job import Job
 from continual_learning.experiments.jobs.running import Running
 from continual_learning.experiments.storage.store import Store
@@ -164,6 +166,35 @@ def test_two_processes_divide_two_jobs(made, greedy, monkeypatch):
     monkeypatch.setattr(memory, "divide", meanwhile)
     assert worker.work(made, "all", Running(time_limit=0.0)) == 75
     assert lanes(made) == {"alla": 2, "allb": 3, "ba": 2, "bb": 3}
+
+
+def test_too_little_memory_for_the_data_itself(made, whole, monkeypatch):
+    """There is no folder then."""
+    run, tried = launch.run, []
+
+    def full(*args, **options):
+        tried.append(len(args[2]))
+        if len(tried) == 1:
+            raise FULL
+        return run(*args, **options)
+
+    monkeypatch.setattr(launch, "run", full)
+    assert worker.work(made, "all", Running()) == 0
+    assert tried == [5, 2, 3]
+    check_same(load(made.path), whole)
+
+
+def test_lanes_that_are_not_equally_far_do_not_go_on_together(hill):
+    folders = [hill / name for name in "ab"]
+    for seed, (folder, chunks) in enumerate(zip(folders, (1, 2), strict=True)):
+        run = [LANES.experiment, ["cpr"], [seed], folder]
+        assert launch.run(*run, chunks=chunks, quiet=True) == 0
+    study = Study(LANES.experiment, ["cpr"], [0, 1])
+    with pytest.raises(
+        StudyError, match=r"from the same chunk on, not from .*a after 1, .*b after 2"
+    ):
+        gather(hill / "both", study, [(folder, 0) for folder in folders])
+    assert not (hill / "both").exists()
 
 
 def _kill(*_):

@@ -43,8 +43,10 @@ def check_same(one, other):
 def test_a_halved_sweep_goes_on_from_its_folder(hill, capsys):
     out, asked = hill / "sweep", ["--halving", "2", "--lanes", "6", "--tasks", "8"]
     assert cli.main(words(hill / "through", *asked)) == 0
-    assert cli.main(words(out, *asked, *STOP)) == 75
-    assert f"or: continual resume {out}" in capsys.readouterr().out
+    loud = [word for word in words(out, *asked, *STOP) if word != "--quiet"]
+    assert cli.main(loud) == 75
+    said = capsys.readouterr().out
+    assert f"or: continual resume {out}\n" in said and "jobs/block000" not in said
     assert cli.main(["status", str(out)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{out}: cpr on permuted_digits, 4 configurations to be halved by 2",
