@@ -160,6 +160,7 @@ def test_render(launched, tmp_path):
     usual = {
         "method": None,
         "seed": None,
+        "lane": {},
         "frictions": [],
         "changes": {},
         "steps": 500,
@@ -170,13 +171,15 @@ def test_render(launched, tmp_path):
         "force": False,
     }
     words = (
-        "--method cpr --seed 3 --friction 0.02 --friction 2 --set gravity=0.5 --set strength=2 "
+        "--method cpr --seed 3 --lane max_reset=0.03 --friction 0.02 --friction 2 "
+        "--set gravity=0.5 --set strength=2 "
         "--steps 20 --stochastic --renderer sketch --size 64x48 --fps 12.5 --force --out a.gif"
     )
     assert cli.main(["render", str(tmp_path), *words.split()]) == 0
     changed = {
         "method": "cpr",
         "seed": 3,
+        "lane": {"max_reset": 0.03},
         "frictions": [0.02, 2.0],
         "changes": {"gravity": 0.5, "strength": 2.0},
         "steps": 20,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from continual_learning.experiments import extras, spec
 from continual_learning.experiments.base import trusted
 from continual_learning.experiments.errors import StudyError
-from continual_learning.experiments.jobs.tree import is_tree, studies
+from continual_learning.experiments.jobs.tree import is_tree
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.parts import HYPER, Parts, in_order, read_part
+from continual_learning.experiments.sweeps.contents import Part, parts
+from continual_learning.experiments.sweeps.sweep import is_sweep
 
 extras.require("studies", "pyarrow", "pandas")
 
@@ -32,7 +34,7 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
 
     Args:
       folders: the folder of a study, or several. One with jobs stands for the studies of those
-        that have rows.
+        that have rows, and that of a sweep for all its runs, each as far as it came.
 
     Returns:
       Columns `method`, `seed`, `step`, `task`, hyper-parameters (`hyper_…`), metrics; sorted by
@@ -42,21 +44,30 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
       finished (None where the experiment is not known); pandas keeps it when rows are chosen, not
       when tables are put together.
     """
-    import pyarrow as pa
-
     one = isinstance(folders, str | Path)
-    single = one and not is_tree(folders)
+    single = one and not _several(Path(folders))
     given = [folders] if one else list(folders)
     if not given:
         raise ValueError("load needs at least one folder of a study.")
-    paths = [each for path in given for each in _with_rows(path)]
-    seen = [Path(path).resolve() for path in paths]
+    found = [each for path in given for each in _with_rows(Path(path))]
+    paths = [each.path for each in found]
+    seen = [path.resolve() for path in paths]
     twice = sorted(
         {str(path) for path, real in zip(paths, seen, strict=True) if seen.count(real) > 1}
     )
     if twice:
         raise ValueError(f"A folder is given twice, so its rows would be too: {twice}.")
-    tables = {str(path): _study(Path(path)) for path in paths}
+    return _frame({str(each.path): _study(each) for each in found}, single)
+
+
+def load_part(part: Part) -> pd.DataFrame:
+    """`load` of a single study, of some of its lanes."""
+    return _frame({str(part.path): _study(part)}, single=True)
+
+
+def _frame(tables: Mapping[str, pa.Table], single: bool) -> pd.DataFrame:
+    import pyarrow as pa
+
     if single:
         [table] = tables.values()
     else:
@@ -79,21 +90,26 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     return frame
 
 
-def _with_rows(folder: str | Path) -> list[str | Path]:
-    """The folder of a study as it is; of a tree, the studies of jobs that have rows."""
-    if not is_tree(folder):
-        return [folder]
-    found = [each for each in studies(folder) if _files(Parts(each / "metrics"))]
+def _several(folder: Path) -> bool:
+    return is_tree(folder) or is_sweep(folder)
+
+
+def _with_rows(folder: Path) -> list[Part]:
+    """The folder of a study as it is; of a tree or a sweep, the studies that have rows."""
+    if not _several(folder):
+        return [Part(folder)]
+    found = [each for each in parts(folder) if _files(Parts(each.path / "metrics"))]
     if not found:
         raise StoreError(f"{folder} has no metrics yet: they come with the first chunk of a job.")
-    return list(found)
+    return found
 
 
-def _study(folder: Path) -> pa.Table:
-    """All rows of a study, method by method."""
+def _study(part: Part) -> pa.Table:
+    """All rows of a study, or those of some lanes, method by method."""
     import pyarrow as pa
 
-    manifest.read(folder)  # raises if this is no study, or one of a newer schema
+    folder = part.path
+    study, _ = manifest.read(folder)  # raises if this is no study, or one of a newer schema
     parts = Parts(folder / "metrics")
     try:
         tables = [read_part(path) for path in _files(parts)]
@@ -103,7 +119,15 @@ def _study(folder: Path) -> pa.Table:
         raise StoreError(
             f"{folder} has no metrics yet: the first part comes when the first chunk is done."
         )
+    if part.lanes is not None:
+        tables = [_of_lanes(table, len(study["seeds"]), part.lanes) for table in tables]
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _of_lanes(table: pa.Table, count: int, lanes: Sequence[int]) -> pa.Table:
+    """The rows of these of `count` lanes; in a part, those of a lane are side by side."""
+    each = len(table) // count
+    return table.take([lane * each + row for lane in lanes for row in range(each)])
 
 
 def _facts(folder: Path) -> dict[str, Any]:

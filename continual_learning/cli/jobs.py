@@ -97,11 +97,13 @@ def run(
     from continual_learning.experiments.jobs.job import divide
 
     jobs = divide(experiment, methods, seeds, args.seeds_per_job)
-    return manage.begin(args.out, jobs, asked_launcher(args), _running(running))
+    return manage.begin(args.out, jobs, asked_launcher(args), running_of(running))
 
 
 def resume(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> int | None:
-    """Goes on with the jobs of a folder; the exit code, or None if it has one study."""
+    """Goes on with the jobs or the sweep of a folder; the exit code, None if it has one study."""
+    if _is_sweep(folder):
+        return _resume_sweep(args, folder, running)
     if not _is_tree(folder):
         if args.retry or args.launcher is not None:
             raise StudyError(
@@ -112,25 +114,39 @@ def resume(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> i
     from continual_learning.experiments.jobs import manage
 
     launcher = asked_launcher(args) if chosen(args) else None
-    return manage.resume(folder, launcher, _running(running), retry=args.retry)
+    return manage.resume(folder, launcher, running_of(running), retry=args.retry)
+
+
+def _resume_sweep(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> int:
+    for name in ("until_task", "distributed"):
+        if getattr(args, name) is not None:
+            raise StudyError(f"{folder} is a sweep: leave out --{name.replace('_', '-')}.")
+    for extra in ("studies", *running["sinks"]):
+        extras.require(extra)
+    from continual_learning.cli import sweep_runs
+    from continual_learning.experiments import launch
+
+    launch.prepare(running["deterministic"])
+    return sweep_runs.resume(folder, checked_launcher(args), running, retry=args.retry)
 
 
 def status(folder: Path) -> str | None:
-    """How far the jobs of a folder are; None if it has one study."""
-    if not _is_tree(folder):
+    """How far the jobs of a folder, or its sweep, are; None if it has one study."""
+    if not _is_tree(folder) and not _is_sweep(folder):
         return None
     extras.require("studies")
     from continual_learning.experiments.jobs import manage
+    from continual_learning.experiments.sweeps import status
 
-    return manage.status(folder)
+    return status.describe(folder) if _is_sweep(folder) else manage.status(folder)
 
 
 def check_single(folder: Path) -> None:
     """Raises if a folder has jobs, where one study is needed."""
-    if _is_tree(folder):
+    if _is_tree(folder) or _is_sweep(folder):
         raise StudyError(
-            f"{folder} holds jobs: name the folder of one of them, {folder / 'jobs' / 'NAME'} "
-            f"(`continual status {folder}` lists them)."
+            f"{folder} holds jobs: name the folder of one of them, such as "
+            f"{folder / 'jobs' / 'NAME'} (`continual status {folder}` lists them)."
         )
 
 
@@ -138,6 +154,23 @@ def _is_tree(folder: Path) -> bool:
     from continual_learning.experiments.jobs.tree import is_tree
 
     return is_tree(folder)
+
+
+def _is_sweep(folder: Path) -> bool:
+    from continual_learning.experiments.sweeps.sweep import is_sweep
+
+    return is_sweep(folder)
+
+
+def checked_launcher(args: argparse.Namespace) -> dict[str, Any] | None:
+    """The launcher that the options describe as plain data, if they do, and if it can work here."""
+    if not chosen(args):
+        return None
+    from continual_learning.experiments.jobs import launchers
+
+    launcher = asked_launcher(args)
+    launcher.check()
+    return launchers.to_dict(launcher)
 
 
 def asked_launcher(args: argparse.Namespace) -> Any:
@@ -172,7 +205,8 @@ def _values(flag: str, texts: list[str]) -> dict[str, Any]:
     return found
 
 
-def _running(given: dict[str, Any]) -> Any:
+def running_of(given: dict[str, Any]) -> Any:
+    """Options of a study as those of jobs."""
     from continual_learning.experiments.jobs.running import Running
 
     return Running(**{**given, "sinks": tuple(given["sinks"])})

@@ -90,11 +90,10 @@ def _figure(args: argparse.Namespace) -> int:
 
 def _reproduce(args: argparse.Namespace) -> int:
     from continual_learning.analysis.paper import artefacts, plan
-    from continual_learning.analysis.paper.runs import Folder
-    from continual_learning.experiments.jobs.tree import studies as studies_of
+    from continual_learning.analysis.paper.folders import whole
 
     if args.list:
-        folders = [Folder.read(each) for word in args.words for each in studies_of(word)]
+        folders = [each for word in args.words for each in whole(word)]
         print(plan.listing(artefacts.ARTEFACTS.values(), folders))
         return 0
     if len(args.words) != 1:
@@ -126,7 +125,7 @@ def _ensure(
 ) -> int:
     """Runs a study, or what is left of it; the exit code."""
     from continual_learning.analysis.paper import plan
-    from continual_learning.analysis.paper.runs import Folder
+    from continual_learning.analysis.paper.folders import Folder
     from continual_learning.experiments.storage import manifest
     from continual_learning.experiments.study import Study
 

@@ -95,6 +95,14 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     add("--method", metavar="NAME", help="whose policy (default: the only method there is)")
     add("--seed", type=int, metavar="SEED", help="of this seed (default: the first)")
     add(
+        "--lane",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="of a run with this number, where those of a seed differ, such as max_reset=0.03; "
+        "repeatable (default: the first)",
+    )
+    add(
         "--friction",
         type=float,
         action="append",
@@ -199,14 +207,16 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _render(args: argparse.Namespace) -> int:
-    folder, changes = _folder(args), options.parameters(args.assignments)
+    folder = _folder(args)
+    changes = options.numbers("--set", args.assignments, "gravity=0.5")
+    lane = options.numbers("--lane", args.lane, "max_reset=0.03")
     jobs.check_single(folder)
     extras.require("studies")
     from continual_learning.experiments import render
 
     same = ("method", "seed", "steps", "stochastic", "renderer", "size", "fps", "force")
     given = {name: getattr(args, name) for name in same}
-    render.render(folder, args.out, frictions=args.friction, changes=changes, **given)
+    render.render(folder, args.out, lane=lane, frictions=args.friction, changes=changes, **given)
     return 0
 
 

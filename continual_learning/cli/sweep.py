@@ -102,31 +102,13 @@ def _sweep(args: argparse.Namespace) -> int:
     running = studies.running(args)
     launch.prepare(running["deterministic"])
     from continual_learning.cli import sweep_runs
-    from continual_learning.experiments.sweeps import run
-    from continual_learning.experiments.sweeps.sweep import begun
+    from continual_learning.experiments.sweeps.sweep import Setup, begun
 
-    sweep, limits = _asked(args), run.Limits(args.memory, args.lanes)
-    elsewhere = _launcher(args) if jobs.chosen(args) else None
+    sweep = _asked(args)
+    setup = Setup(args.memory, args.lanes, jobs.checked_launcher(args))
     if not begun(args.out, sweep):
-        sweep_runs.begin(args.out, sweep, limits, elsewhere or run.LOCAL)
-    if elsewhere is not None:
-        code = jobs.resume(args, args.out, running)
-        print(f"When all jobs are finished: continual select {args.out}")
-        return code or 0
-    code = sweep_runs.go(args.out, sweep, limits, **running)
-    if code:
-        print("The sweep is not finished. To go on, give the same command again.")
-        return code
-    return sweep_runs.choose(args.out)
-
-
-def _launcher(args: argparse.Namespace) -> Any:
-    """The launcher of all jobs, as plain data."""
-    from continual_learning.experiments.jobs import launchers
-
-    if args.halving is not None or args.trials is not None:
-        raise StudyError("--halving and --trials decide between runs: leave out --launcher.")
-    return launchers.to_dict(jobs.asked_launcher(args))
+        sweep_runs.begin(args.out, sweep, setup)
+    return sweep_runs.go(args.out, sweep, setup, running, retry=args.retry)
 
 
 def _asked(args: argparse.Namespace) -> Any:

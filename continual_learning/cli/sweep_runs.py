@@ -5,48 +5,89 @@ It is imported when a sweep runs, for it needs JAX.
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from continual_learning.analysis import selection
+from continual_learning.cli.jobs import running_of
+from continual_learning.experiments.jobs import launchers, manage, states
 from continual_learning.experiments.jobs import tree as trees
+from continual_learning.experiments.jobs.launchers.submitit import Submitit
 from continual_learning.experiments.sweeps import halving, plan, run, sampling
 from continual_learning.experiments.sweeps.grid import Configuration
 from continual_learning.experiments.sweeps.lanes import candidates, point
-from continual_learning.experiments.sweeps.sweep import BEST, Sweep, last_jobs, read, write
+from continual_learning.experiments.sweeps.sweep import (
+    BEST,
+    Setup,
+    Sweep,
+    last_jobs,
+    read,
+    read_setup,
+    write,
+)
 
 
-def begin(folder: Path, sweep: Sweep, limits: run.Limits, launcher: Any = run.LOCAL) -> None:
+def begin(folder: Path, sweep: Sweep, setup: Setup) -> None:
     """Writes what a sweep is, and the jobs of one that has them all at once."""
+    if setup.launcher is not None:
+        _leave_memory()
     if sweep.trials is None:
         programs = _programs(sweep, sweep.grid.configurations())
         if sweep.halving is None:
-            run.begin(folder, programs, limits, launcher)
+            run.begin(folder, programs, setup)
     else:
         plan.check_values(sweep.experiment, sweep.method, sweep.grid)
-    write(folder, sweep)
+    write(folder, sweep, setup)
+
+
+def resume(
+    folder: Path, launcher: Mapping[str, Any] | None, running: dict[str, Any], *, retry: bool
+) -> int:
+    """Goes on with the sweep of a folder as the command that began it would; the exit code.
+
+    Args:
+      folder: of the sweep.
+      launcher: in place of its own, if not None.
+      running: options of `launch.run`.
+      retry: whether to go on with jobs that failed, too.
+    """
+    setup = read_setup(folder)
+    if launcher is not None:
+        setup = dataclasses.replace(setup, launcher=launcher)
+    return go(folder, read(folder), setup, running, retry=retry)
 
 
 def go(
-    folder: Path,
-    sweep: Sweep,
-    limits: run.Limits,
-    time_limit: float | None = None,
-    **running: Any,
+    folder: Path, sweep: Sweep, setup: Setup, running: dict[str, Any], *, retry: bool = False
 ) -> int:
-    """Runs a sweep that has begun, or goes on with it, in this process; the exit code."""
-    deadline = None if time_limit is None else time.monotonic() + time_limit
+    """Runs a sweep that has begun, or goes on with it, and chooses the best; the exit code."""
+    if setup.launcher is not None:
+        _leave_memory()
+        if sweep.halving is None and sweep.trials is None:
+            return _hand_over(folder, setup.launcher, running, retry)
+    code = _go(folder, sweep, setup, _runner(folder, setup, running, retry))
+    if code:
+        print(
+            "The sweep is not finished. To go on, give the same command again, or: "
+            f"continual resume {folder}"
+        )
+        return code
+    return choose(folder)
 
+
+def _go(folder: Path, sweep: Sweep, setup: Setup, run_jobs: Callable[[Path], int]) -> int:
     def points(place: Path, chosen: Sequence[Configuration]) -> int:
         if sweep.halving is not None:
-            return halving.halve(
-                place, sweep, chosen, _rank(sweep), limits, deadline=deadline, **running
-            )
+            return halving.halve(place, sweep, chosen, _rank(sweep), setup, run_jobs)
         if not trees.is_tree(place):
-            run.begin(place, _programs(sweep, chosen), limits)
-        return run.run(place, deadline=deadline, **running)
+            run.begin(place, _programs(sweep, chosen), setup)
+        return run_jobs(place)
 
     if sweep.trials is None:
         return points(folder, sweep.grid.configurations())
@@ -55,6 +96,57 @@ def go(
         return {point(each.configuration): each.mean for each in ranking(place, sweep).best}
 
     return sampling.sample(folder, sweep, points, scores)
+
+
+def _runner(
+    folder: Path, setup: Setup, running: dict[str, Any], retry: bool
+) -> Callable[[Path], int]:
+    """(folder of jobs) -> exit code: runs them here, or by a launcher that is waited for."""
+    limit = running["time_limit"]
+    deadline = None if limit is None else time.monotonic() + limit
+    if setup.launcher is None:
+        here = {name: value for name, value in running.items() if name != "time_limit"}
+        return lambda jobs: run.run(jobs, deadline=deadline, **here)
+    launcher, asked = launchers.from_dict(setup.launcher), running_of(running)
+
+    def launched(jobs: Path) -> int:
+        given = asked
+        # With submitit it is after how long a job lets others go first, and is queued again.
+        if deadline is not None and not isinstance(launcher, Submitit):
+            left = max(0.001, deadline - time.monotonic())
+            given = dataclasses.replace(asked, time_limit=left)
+        return manage.resume(jobs, launcher, given, retry=retry, within=folder)
+
+    return launched
+
+
+def _hand_over(
+    folder: Path, launcher: Mapping[str, Any], running: dict[str, Any], retry: bool
+) -> int:
+    """Has a launcher run all jobs of a sweep; chooses the best if they are finished then."""
+    code = manage.resume(folder, launchers.from_dict(launcher), running_of(running), retry=retry)
+    found = states.states(trees.read(folder)).values()
+    if all(state.word == "finished" for state in found):
+        return choose(folder)
+    print(f"When all jobs are finished: continual select {folder}")
+    return code
+
+
+def _leave_memory() -> None:
+    """Takes no more memory of the devices than is used: it is for the jobs, and others see to them.
+
+    What this process needs of a device is to measure programs and to move states.
+    """
+    name = "XLA_PYTHON_CLIENT_PREALLOCATE"
+    before = os.environ.get(name)
+    os.environ[name] = "false"
+    try:
+        jax.devices()  # reads it
+    finally:
+        if before is None:
+            del os.environ[name]  # jobs are to take what they can
+        else:
+            os.environ[name] = before
 
 
 def ranking(folder: Path, sweep: Sweep, metric: str | None = None) -> selection.Ranking:

@@ -206,7 +206,7 @@ def _go(
             f"{', '.join(collapsed)}. They are not resumed; a study without `stop` runs them to "
             "their end."
         )
-    if not finished and not quiet:
+    if not finished and not quiet and chunks is None:  # else whoever asked for so many goes on
         print(f"Stopped with everything kept. To go on: continual resume {store_path}")
     return 0 if finished else REQUEUE
 

@@ -119,19 +119,23 @@ def size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def parameters(texts: list[str]) -> dict[str, float]:
-    """`["gravity=0.5"]` as {"gravity": 0.5}: parameters of a task."""
+def numbers(flag: str, texts: list[str], example: str) -> dict[str, float]:
+    """`["gravity=0.5"]` as {"gravity": 0.5}.
+
+    Args:
+      flag: what they were given with.
+      texts: each a name and a number.
+      example: such as they should be.
+    """
     found: dict[str, float] = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
         try:
             number = float(value)
         except ValueError:
-            raise StudyError(
-                f"--set {text}: write PARAMETER=NUMBER, such as gravity=0.5."
-            ) from None
+            raise StudyError(f"{flag} {text}: write NAME=NUMBER, such as {example}.") from None
         if name in found:
-            raise StudyError(f"--set: {name} is given twice.")
+            raise StudyError(f"{flag}: {name} is given twice.")
         found[name] = number
     return found
 

@@ -43,6 +43,7 @@ def render(
     *,
     method: str | None = None,
     seed: int | None = None,
+    lane: Mapping[str, float] | None = None,
     frictions: Sequence[float] = (),
     changes: Mapping[str, float] | None = None,
     steps: int = STEPS,
@@ -57,9 +58,10 @@ def render(
     Args:
       path: folder of the study, which another process may be writing.
       out: the file, .mp4 or .gif; if left out, an MP4 in the current folder, named after the
-        experiment, the method and the seed.
+        experiment, the method, the seed and the lane's own numbers.
       method: may be left out if there is only one.
       seed: the first if left out.
+      lane: {name: number}, where lanes of a seed differ; of those that have them, the first.
       frictions: a panel each; if left out, that of the task that was trained on last.
       changes: {task parameter: value}, in all panels.
       steps: of the environment.
@@ -82,15 +84,22 @@ def render(
     from continual_learning.experiments.video import policy, writing
 
     launch.prepare()
-    trained = policy.trained(path, method, seed)
-    out = out or Path(f"{trained.experiment.name}_{trained.method}_seed{trained.seed}.mp4")
+    trained = policy.trained(path, method, seed, lane)
+    named = [trained.experiment.name, trained.method, f"seed{trained.seed}"]
+    own = [f"{name}={value:g}" for name, value in trained.numbers.items()]
+    out = out or Path(f"{'_'.join([*named, *own])}.mp4")
     writing.check_path(out, force)
     tasks = policy.tasks_of(trained, frictions, changes)
+    if trained.alike > 1:
+        print(
+            f"{trained.alike} lanes have seed {trained.seed}{' and these numbers' * bool(lane)}; "
+            f"this is the first, {', '.join(own)}. Choose another with --lane NAME=NUMBER."
+        )
     drawer = open_drawer(renderer, trained.robot.mujoco_model, size)
     try:
         print(
-            f"{trained.experiment.name}, {trained.method}, seed {trained.seed}, in task "
-            f"{trained.task}: {steps} steps. The first time, compiling them takes a while.",
+            f"{', '.join([*named[:2], f'seed {trained.seed}', *own])}, in task {trained.task}: "
+            f"{steps} steps. The first time, compiling them takes a while.",
             flush=True,
         )
         played = policy.play(trained, tasks, steps, stochastic=stochastic)

@@ -7,7 +7,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from continual_learning.analysis import figures, tables
-from continual_learning.analysis.paper import artefacts, numbers, plan, runs
+from continual_learning.analysis.paper import artefacts, folders, numbers, plan, runs
 from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
 from tests.analysis import study_folders
@@ -250,8 +250,8 @@ def test_the_plan(tmp_path):
         physics="mjx",
         experiment="slippery_ant_shape",
     )
-    folders = [runs.Folder.read(path) for path in (ant, short, odd)]
-    lines = plan.listing(artefacts.ARTEFACTS.values(), folders).splitlines()
+    held = [folders.Folder.read(path) for path in (ant, short, odd)]
+    lines = plan.listing(artefacts.ARTEFACTS.values(), held).splitlines()
     at = {line.split()[0]: i for i, line in enumerate(lines) if not line.startswith(("  ", "("))}
     assert set(at) == {"id", *artefacts.ARTEFACTS}
     assert "36.1G, ≥ 6.4 h (1)" in lines[at["ant_iqr"]]
@@ -275,6 +275,6 @@ def test_the_plan(tmp_path):
 
 def test_finished(tmp_path):
     whole = study_folders.digits(tmp_path / "whole", seeds=2, tasks=3)
-    assert plan.finished(runs.Folder.read(whole))
+    assert plan.finished(folders.Folder.read(whole))
     behind = study_folders.robots(tmp_path / "behind", seeds=2, per_task=2, tasks=2, until=0.5)
-    assert not plan.finished(runs.Folder.read(behind))
+    assert not plan.finished(folders.Folder.read(behind))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from continual_learning.analysis import figures, tables
-from continual_learning.analysis.paper import artefacts, plan, runs, values
+from continual_learning.analysis.paper import artefacts, folders, plan, runs, values
 from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
 from tests.analysis import study_folders
@@ -112,7 +112,7 @@ def test_lanes_of_an_ablation_are_its_values(tmp_path):
         "softplus",
         "sigmoid",
     ]
-    folder = runs.Folder.read(rho)
+    folder = folders.Folder.read(rho)
     assert folder.seeds == (0, 1) and folder.unusual() == {}
     assert plan.finished(folder)
     with pytest.raises(StudyError, match="shape is a study of slippery_ant_shape; rr needs slippe"):
@@ -121,7 +121,7 @@ def test_lanes_of_an_ablation_are_its_values(tmp_path):
 
 def test_what_is_unusual_about_a_folder(tmp_path):
     """Options of methods too, those that say what is usual anyway left out; never the budget."""
-    folder = runs.Folder.read(
+    folder = folders.Folder.read(
         study_folders.robots(
             tmp_path / "x",
             seeds=2,
@@ -153,12 +153,14 @@ def test_studies_of_single_tasks(tmp_path):
         "mt1_sequence_push",
         "mt1_sequence_pick-place",
     ]
-    folder = runs.Folder.read(push)
-    assert [runs.holds(folder, study) for study in grid.studies[:3]] == [False, True, False]
+    folder = folders.Folder.read(push)
+    assert [folders.holds(folder, study) for study in grid.studies[:3]] == [False, True, False]
     whole = study_folders.arms(
         tmp_path / "whole", "mt1", seeds=10, per_task=2, sequence=("push-v3",)
     )
-    assert plan.held(grid.studies[1], [runs.Folder.read(whole)]) == [f"{whole} (paper, finished)"]
+    assert plan.held(grid.studies[1], [folders.Folder.read(whole)]) == [
+        f"{whole} (paper, finished)"
+    ]
     two = study_folders.arms(tmp_path / "two", **small, sequence=("reach", "push"), tasks=2)
     with pytest.raises(
         StudyError, match="two is a study of 2 tasks, reach, push; metaworld_grid_2x5"

@@ -28,6 +28,7 @@ from continual_learning.experiments import build, launch, registry, render, spec
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.runner import Lanes
 from continual_learning.experiments.storage.store import Store
+from continual_learning.experiments.study import Study
 from continual_learning.experiments.video import panels, policy
 from tests.experiments.test_video import decoded
 
@@ -178,6 +179,71 @@ def test_delays_and_statistics(delayed):
     assert body.q is one and body.warm == ()
 
 
+@pytest.fixture(scope="module")
+def laned(tmp_path_factory):
+    """A study whose lanes differ in two numbers beside the seed; in each, the policy says which."""
+    path = tmp_path_factory.mktemp("study") / "laned"
+    small = registry.get("slippery_ant").at_scale("smoke")
+    small = small.override(policy_hidden=(8,), value_hidden=(8,))
+    seeds, hyper = [5, 6, 5, 6, 5], {"max_reset": [0.1] * 4 + [0.3], "every": [10, 10, 20, 20, 10]}
+    study = Study(small, ["cpr"], seeds, hyper)
+    trainer = build.trainer(small, "cpr", None)
+    state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(Lanes(seeds).keys(), {}, ())
+    policies = jax.tree.map(
+        lambda x: jnp.zeros_like(x) + jnp.arange(5.0).reshape(5, *[1] * (x.ndim - 1)),
+        state.params["policy"],
+    )
+    state = state._replace(
+        iteration=jnp.ones(5, jnp.int32), params={**state.params, "policy": policies}
+    )
+    with Store.create(path, study.to_dict(), {}) as store:
+        store.write_part("cpr", 0, {name: np.zeros(5, int) for name in ("seed", "step", "task")})
+        store.save("cpr", 0, state)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "lane", "name", "alike"),
+    [
+        ("", 0, "seed5_max_reset=0.1_every=10", 3),
+        ("--seed 6", 1, "seed6_max_reset=0.1_every=10", 2),
+        ("--seed 6 --lane every=20", 3, "seed6_max_reset=0.1_every=20", 1),
+        ("--lane max_reset=0.3", 4, "seed5_max_reset=0.3_every=10", 1),
+        ("--lane every=10 --lane max_reset=0.1", 0, "seed5_max_reset=0.1_every=10", 1),
+        ("--lane every=10", 0, "seed5_max_reset=0.1_every=10", 2),
+    ],
+)
+def test_lanes_are_chosen_by_their_numbers(
+    laned, quickly, tmp_path, monkeypatch, capsys, words, lane, name, alike
+):
+    monkeypatch.chdir(tmp_path)
+    line = f"render {laned} {words} --steps 1 --size 32x32 --renderer sketch"
+    assert cli.main(line.split()) == 0
+    assert [file.name for file in tmp_path.iterdir()] == [f"slippery_ant_cpr_{name}.mp4"]
+    [(trained, *_)] = quickly
+    assert {float(x.max()) for x in jax.tree.leaves(trained.params)} == {lane}
+    said = capsys.readouterr().out
+    told = re.sub(r"_(?=max_reset|every)", ", ", name).replace("seed", "seed ")
+    assert f"slippery_ant, cpr, {told}, in task 0" in said
+    more = " and these numbers" * ("--lane" in words)
+    assert (f"{alike} lanes have seed {name[4]}{more}; this is the first" in said) == (alike > 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--seed 7", "Unknown seed of .* 7. Valid: 5, 6"),
+        ("--lane every=30", "Unknown every of the lanes of .* 30.0. Valid: 10, 20"),
+        ("--lane evry=10", "Did you mean 'every'.*Valid: max_reset, every"),
+        ("--lane every=10 --lane every=20", "--lane: every is given twice"),
+        ("--seed 6 --lane max_reset=0.3", "has no lane with seed 6 and max_reset=0.3"),
+    ],
+)
+def test_lanes_that_are_not_there(laned, quickly, capsys, words, message):
+    assert cli.main(["render", str(laned), *words.split()]) == cli.FAILED
+    assert re.search(message, capsys.readouterr().err)
+
+
 def test_friction_that_never_acts(study):
     trained = policy.trained(study, "adam")
     released = trained.experiment.override(friction="as_released")
@@ -282,9 +348,11 @@ def test_the_renderer_is_chosen(works, monkeypatch, capsys):
         ("--method cpr", "cpr has no checkpoint in .* yet.*Methods that have one: adam"),
         ("--method admm", "Unknown method of .*'admm'. Did you mean 'adam'.*Valid: adam, cpr"),
         ("--method adam --seed 7", "Unknown seed of .* 7. Valid: 0, 1"),
+        ("--method adam --lane rho=1", "Unknown number of the lanes of .* 'rho'. Valid: none"),
+        ("--method adam --lane rho", "--lane rho: write NAME=NUMBER, such as max_reset=0.03"),
         ("--method adam --set gravty=1", "'gravty'. Did you mean 'gravity'.*strength"),
         ("--method adam --set action_delay=1", "Unknown task parameter of slippery_ant"),
-        ("--method adam --set gravity=low", "write PARAMETER=NUMBER"),
+        ("--method adam --set gravity=low", "write NAME=NUMBER"),
         ("--method adam --set gravity=1 --set gravity=2", "gravity is given twice"),
         ("--method adam --set gravity=-1", "gravity must be 0 or more; got -1"),
         ("--method adam --set strength=nan", "strength must be 0 or more; got nan"),

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from continual_learning.analysis.loading import load
 from continual_learning.analysis.paper.artefacts import Artefact, Study, setting
+from continual_learning.analysis.paper.folders import Folder, differences, holds
 from continual_learning.analysis.paper.numbers import rates
-from continual_learning.analysis.paper.runs import Folder, differences, holds
 from continual_learning.experiments import registry
 from continual_learning.experiments.errors import unknown
 from continual_learning.experiments.storage.files import StoreError
+from continual_learning.experiments.storage.parts import HYPER
 
 SCALES = ("smoke", "short", "paper")
 
@@ -70,10 +71,12 @@ def check_scale(scale: str) -> None:
 def finished(folder: Folder) -> bool:
     """Whether all its methods have come to the end with all seeds."""
     try:
-        frame: Any = load(folder.path)
-    except StoreError:  # nothing measured yet
+        frame: Any = load(folder.parts)
+    except StoreError:  # nothing measured yet, of some part
         return False
-    reached = frame.groupby(["method", "seed"])["step"].max()
+    hyper = [name for name in frame if name.startswith(HYPER)]
+    lanes = frame.groupby(["method", "seed", *hyper], dropna=False)["step"].max()
+    reached = lanes.groupby(["method", "seed"]).min()
     wanted = [(method, seed) for method in folder.methods for seed in folder.seeds]
     return all(reached.get(each, 0) >= folder.spec.steps for each in wanted)
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis.curves import RETURNS, Curves, main_metric
 from continual_learning.analysis.loading import load
-from continual_learning.analysis.paper.artefacts import Artefact, Study, lane_value
+from continual_learning.analysis.paper.artefacts import Artefact, lane_value
+from continual_learning.analysis.paper.folders import Folder, differences
 from continual_learning.analysis.paper.values import tasks_of, value
-from continual_learning.experiments import registry, spec
-from continual_learning.experiments.base import ExperimentSpec, located, trusted
+from continual_learning.experiments import registry
+from continual_learning.experiments.base import ExperimentSpec
 from continual_learning.experiments.errors import StudyError
-from continual_learning.experiments.fields import fields_of
 from continual_learning.experiments.jobs.tree import studies
-from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.parts import HYPER
 
 if TYPE_CHECKING:
@@ -26,55 +25,7 @@ if TYPE_CHECKING:
 
 # With another rollout, these change too, so that a task keeps its number of steps.
 _WITH_ROLLOUT = ("iterations_per_task", "iterations_per_chunk")
-_APART = ("name", "title", "seeds", "methods", "scales", "lanes", "data_folder")
-
-
 _SHAPES = ("linear", "exp", "softplus", "sigmoid")  # as the paper's table has them
-
-
-@dataclasses.dataclass(frozen=True)
-class Folder:
-    """What the folder of a study says of itself.
-
-    Attributes:
-      path: as given.
-      spec: its experiment.
-      methods: those that it runs.
-      seeds: likewise, each once.
-    """
-
-    path: Path
-    spec: ExperimentSpec
-    methods: tuple[str, ...]
-    seeds: tuple[int, ...]
-
-    @classmethod
-    def read(cls, path: str | Path) -> Folder:
-        """Reads study.toml."""
-        path = Path(path)
-        study, _ = manifest.read(path)
-        with located(str(path)):
-            if not isinstance(study.get("experiment"), Mapping):
-                raise StudyError("its study.toml does not say which experiment it is of.")
-            with trusted():  # it has run, or is running
-                experiment = spec.from_dict(study["experiment"])
-            methods, seeds = _list(study, "methods", str), _list(study, "seeds", int)
-        return cls(path, experiment, methods, tuple(dict.fromkeys(seeds)))
-
-    def unusual(self) -> dict[str, tuple[Any, Any]]:
-        """{field: (here, usually)} of what is not as the experiment of that name has it.
-
-        The budget does not count; options do, of the methods that are run.
-        """
-        known, usual = fields_of(type(self.spec)), registry.get(self.spec.name)
-        methods = [method for method in self.methods if method in usual.methods]
-        names = [
-            name
-            for name in differences(self.spec, usual, methods)
-            if "." in name or not known[name].budget
-        ]
-        both = {name: (value(self.spec, name), value(usual, name)) for name in names}
-        return {name: (here, there) for name, (here, there) in both.items() if here != there}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,25 +84,6 @@ class Runs:
                 f"{self.folders[0].path} has {', '.join(found)}, where one of them is to be shown."
             )
         return next(iter(found.values()))
-
-
-def differences(
-    a: ExperimentSpec, b: ExperimentSpec, methods: Iterable[str]
-) -> dict[str, tuple[Any, Any]]:
-    """{field: (a's, b's)} of what is not the same, of these methods `METHOD.OPTION` too."""
-
-    def flat(each: ExperimentSpec) -> dict[str, Any]:
-        data = spec.to_dict(each)
-        found = {name: v for name, v in data.items() if name not in _APART}
-        for method in methods:
-            chosen = dict(data["methods"].get(method, {}))
-            options = chosen.pop("options", {})
-            found |= {f"{method}.{name}": v for name, v in {**chosen, **options}.items()}
-        return found
-
-    here, there = flat(a), flat(b)
-    names = list(here) + [name for name in there if name not in here]
-    return {n: (here.get(n), there.get(n)) for n in names if here.get(n) != there.get(n)}
 
 
 def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
@@ -243,28 +175,8 @@ def by_task(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
     return {name: _runs(groups[name]) for name in ranked}
 
 
-def holds(folder: Folder, study: Study) -> bool:
-    """Whether a folder is that of a study with these methods and changes, at whichever scale.
-
-    Other fields of the experiment may have values of their own, options of methods may not.
-    """
-    if folder.spec.name != study.experiment or not set(study.methods) <= set(folder.methods):
-        return False
-    if any(value(folder.spec, name) != wanted for name, wanted in study.changes.items()):
-        return False
-    options = [name for name in folder.unusual() if name.partition(".")[0] in study.methods]
-    return all(name in study.changes for name in options)
-
-
 def _runs(folders: list[Folder]) -> Runs:
     return Runs(tuple(folders), load([folder.path for folder in folders]))
-
-
-def _list(study: Mapping[str, Any], name: str, kind: type) -> tuple[Any, ...]:
-    values = study.get(name)
-    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
-        raise StudyError(f"its study.toml does not list the {name}.")
-    return tuple(values)
 
 
 def _rounded(setting: Any) -> Any:

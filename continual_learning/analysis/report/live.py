@@ -12,8 +12,8 @@ from pathlib import Path
 
 from continual_learning.analysis.report.page import make
 from continual_learning.experiments.errors import StudyError
-from continual_learning.experiments.jobs.tree import studies
 from continual_learning.experiments.storage.parts import Parts
+from continual_learning.experiments.sweeps.contents import parts
 
 HOST = "127.0.0.1"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -60,9 +60,9 @@ class Live:
     def _fingerprint(self) -> str:
         """Of the names, sizes and times of all files that the page depends on."""
         found = []
-        for folder in (each for given in self._folders for each in studies(given)):
-            parts = Parts(folder / "metrics")
-            files = [file for method in parts.methods() for file in parts.of(method).values()]
+        for folder in (each.path for given in self._folders for each in parts(given)):
+            kept = Parts(folder / "metrics")
+            files = [file for method in kept.methods() for file in kept.of(method).values()]
             names = ("study.toml", "environment.json", "log.txt")
             for file in [*files, *(folder / name for name in names)]:
                 if file.exists():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from continual_learning.analysis.loading import load
+from continual_learning.analysis.loading import load_part
 from continual_learning.analysis.report import metrics
 from continual_learning.experiments import spec
 from continual_learning.experiments.base import trusted
@@ -18,6 +18,7 @@ from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import tree
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.parts import HYPER, Parts
+from continual_learning.experiments.sweeps import contents
 
 BUDGETLESS = ("title", "methods", "seeds", "scales", "data_folder")
 """Fields in which two studies of one experiment may differ."""
@@ -28,12 +29,14 @@ class Folder(NamedTuple):
 
     Attributes:
       path: as given.
-      study: of study.toml.
+      kept: the lanes that are shown, if not all.
+      study: of study.toml, of these lanes.
       files: {file name: its text}, to be shown.
       written: when its newest rows were written, and the last line of its log.
     """
 
     path: Path
+    kept: list[int] | None
     study: dict[str, Any]
     files: dict[str, str]
     written: str
@@ -100,19 +103,23 @@ def read(paths: Sequence[str | Path]) -> list[Section]:
     """The studies in these folders, by experiment, in the order in which they are given."""
     if not paths:
         raise StudyError("Name at least one folder of a study.")
-    given, paths = paths, [each for path in paths for each in tree.studies(path)]
-    if not paths:
+    given = list(map(Path, paths))
+    parts = [each for path in given for each in contents.parts(path)]
+    if not parts:
         raise StudyError(f"No job of {given[0]} has begun: there is nothing to show yet.")
-    places = [Path(path).resolve() for path in paths]
-    twice = [str(path) for i, path in enumerate(paths) if places[i] in places[:i]]
+    places = [each.path.resolve() for each in parts]
+    twice = [str(each.path) for i, each in enumerate(parts) if places[i] in places[:i]]
     if twice:
         raise StudyError(f"A folder is given twice: {twice[0]}.")
     together: dict[str, list[Folder]] = {}
-    for folder in map(_folder, paths):
+    for folder in map(_folder, parts):
         together.setdefault(_identity(folder.experiment), []).append(folder)
     sections = [_section(folders) for folders in together.values()]
-    for path in filter(tree.is_tree, given):
-        sections[0].notices.extend(_missing_jobs(tree.read(path)))
+    for path in given:
+        for jobs in contents.jobs(path):
+            sections[0].notices.extend(_missing_jobs(jobs))
+        for place, count in contents.dropped(path).items():
+            sections[0].notices.append(f"{place}: {count} runs ended there by halving.")
     return sections
 
 
@@ -129,12 +136,15 @@ def _missing_jobs(jobs: tree.Tree) -> list[str]:
     ]
 
 
-def _folder(path: str | Path) -> Folder:
-    path = Path(path)
+def _folder(part: contents.Part) -> Folder:
+    path = part.path
     study, _ = manifest.read(path)
+    if part.lanes is not None:
+        hyper = {name: [x[i] for i in part.lanes] for name, x in study.get("hyper", {}).items()}
+        study = {**study, "seeds": [study["seeds"][i] for i in part.lanes], "hyper": hyper}
     names = (manifest.STUDY, manifest.ENVIRONMENT)
     files = {name: (path / name).read_text("utf-8", errors="replace") for name in names}
-    return Folder(path, study, files, _written(path))
+    return Folder(path, part.lanes, study, files, _written(path))
 
 
 def _written(path: Path) -> str:
@@ -172,7 +182,7 @@ def _section(folders: list[Folder]) -> Section:
                 f"{folder.path} has no rows yet: they come when the first chunk is done."
             )
             continue
-        frame = load(folder.path)
+        frame = load_part(contents.Part(folder.path, folder.kept))
         if not frame.empty:
             frames.append(frame.assign(method=frame.method.replace(names)))
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from continual_learning.experiments.jobs.launchers.base import Launcher
 from continual_learning.experiments.jobs.running import DEFAULT, Running
 from continual_learning.experiments.jobs.worker import FAILED
 from continual_learning.experiments.launch import REQUEUE
+
+_SECONDS = 1.0  # between two looks at jobs that other processes run
 
 
 def begin(path: Path, jobs: Sequence[Job], launcher: Launcher, running: Running = DEFAULT) -> int:
@@ -28,6 +31,7 @@ def resume(
     running: Running = DEFAULT,
     *,
     retry: bool = False,
+    within: Path | None = None,
 ) -> int:
     """Goes on with the jobs that are neither finished nor running.
 
@@ -36,10 +40,12 @@ def resume(
       launcher: None: the one that they were begun with.
       running: options of every job.
       retry: whether to go on with those that failed, too.
+      within: the sweep that needs their results, if there is one: they are waited for, whoever
+        sees to them.
 
     Returns:
-      The exit code: 0 if all jobs are finished, or handed over; 75 if some are to be gone on with;
-      else 1: some failed.
+      The exit code: 0 if all jobs are finished, or handed over to others; 75 if some are to
+      be gone on with; else 1: some failed.
     """
     tree = trees.read(path)
     launcher = launcher or launchers.from_dict(tree.launcher)
@@ -48,7 +54,7 @@ def resume(
     names = [name for name, state in states.states(tree).items() if state.word in wanted]
     for name in names:
         tree.failure(name).unlink(missing_ok=True)
-    return _go(tree, launcher, names, running)
+    return _go(tree, launcher, names, running, within)
 
 
 def status(path: Path) -> str:
@@ -62,13 +68,28 @@ def _check(launcher: Launcher, running: Running) -> None:
     launcher.check()
 
 
-def _go(tree: trees.Tree, launcher: Launcher, names: Sequence[str], running: Running) -> int:
-    ended = launcher.run(tree, names, running) if names else True
-    if not ended:
+def _go(
+    tree: trees.Tree,
+    launcher: Launcher,
+    names: Sequence[str],
+    running: Running,
+    within: Path | None = None,
+) -> int:
+    wait = within is not None
+    ended = launcher.run(tree, names, running, wait=wait) if names else True
+    if not ended and not wait:
         running.tell(f"To see how far they are: continual status {tree.path}")
         return 0
-    running.tell(states.describe(tree))
-    words = {state.word for state in states.states(tree).values()}
+    words = _words(tree)
+    while ended and wait and "running" in words:  # by whom an earlier command began them
+        time.sleep(_SECONDS)
+        words = _words(tree)
+    running.tell(states.describe(trees.read(tree.path), within))
     if words == {"finished"}:
         return 0
     return FAILED if words <= {"finished", "failed"} else REQUEUE
+
+
+def _words(tree: trees.Tree) -> set[str]:
+    """The states that jobs are in now, also those that they were divided into."""
+    return {state.word for state in states.states(trees.read(tree.path)).values()}

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+from continual_learning.experiments.jobs import states
 from continual_learning.experiments.jobs.running import Running
-from continual_learning.experiments.jobs.tree import Tree
+from continual_learning.experiments.jobs.tree import Tree, read
 from continual_learning.experiments.launch import REQUEUE
 from continual_learning.experiments.storage.files import write_file
 
@@ -51,13 +52,18 @@ def note_end(tree: Tree, name: str, code: int) -> None:
       name: which one.
       code: as `subprocess` has it, negative for a signal.
     """
-    if code in (0, REQUEUE) or tree.failure(name).exists():
+    if code in (0, REQUEUE):
         return
+    tree = read(tree.path)
+    parts = tree.parts(name)
+    if any(tree.failure(part).exists() for part in parts):
+        return
+    left = [part for part in parts if states.state(tree, part).word != "finished"]
     log = tree.log(name).read_text("utf-8", errors="replace").splitlines()[-_LINES:]
     how = f"was ended by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
     hint = " Was there too little memory?" if -code == signal.SIGKILL else ""
     text = "\n".join(["The end of its log:", *log, "", f"The process {how}.{hint}", ""])
-    write_file(tree.failure(name), text.encode())
+    write_file(tree.failure([*left, name][0]), text.encode())
 
 
 def _signal(number: int) -> str:

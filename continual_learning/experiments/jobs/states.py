@@ -41,13 +41,16 @@ class State(NamedTuple):
 def state(tree: Tree, name: str) -> State:
     """How far a job is; nothing is changed."""
     study, folder = tree.job(name).study, tree.folder(name)
-    chunks = build.chunks(study.experiment)
+    whole = build.chunks(study.experiment)
+    chunks = whole if tree.chunks is None else min(tree.chunks, whole)
     done, finished = 0, False
     if (folder / manifest.STUDY).is_file():
         store = Store.read(folder)
         progress = store.progress()
         done = sum(progress.get(method, 0) for method in study.methods)
-        finished = all(launch.ended(store, study.experiment, method) for method in study.methods)
+        finished = all(
+            launch.ended(store, study.experiment, method, tree.chunks) for method in study.methods
+        )
     total = chunks * len(study.methods)
     if finished:
         return State("finished", done, total)
@@ -63,8 +66,13 @@ def states(tree: Tree) -> dict[str, State]:
     return {name: state(tree, name) for name in tree.jobs}
 
 
-def describe(tree: Tree) -> str:
-    """A line for the whole, one for each job, and one for where to read about each failure."""
+def describe(tree: Tree, within: Path | None = None) -> str:
+    """A line for the whole, one for each job, and one for where to read about each failure.
+
+    Args:
+      tree: the jobs.
+      within: the folder to go on with, if not that of the jobs.
+    """
     found = states(tree)
     counts = collections.Counter(each.word for each in found.values())
     summary = ", ".join(f"{count} {word}" for word, count in counts.most_common())
@@ -76,7 +84,7 @@ def describe(tree: Tree) -> str:
         if each.word == "failed":
             lines.append(f"  {'':{width}}  see {tree.failure(name)}")
     if counts["failed"]:
-        lines.append(f"To try again what failed: continual resume {tree.path} --retry")
+        lines.append(f"To try again what failed: continual resume {within or tree.path} --retry")
     return "\n".join(lines)
 
 

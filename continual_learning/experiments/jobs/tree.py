@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,17 +35,24 @@ class Tree:
       path: the folder.
       jobs: {name: job}, in order.
       launcher: what they were begun with, plain data: its `name` and its options.
+      chunks: how many make up the runs of its jobs, if not all: they count as finished then.
     """
 
     path: Path
     jobs: Mapping[str, Job]
     launcher: Mapping[str, Any]
+    chunks: int | None = None
 
     def job(self, name: str) -> Job:
         """The job of that name."""
         if name not in self.jobs:
             raise unknown(f"job of {self.path}", name, self.jobs)
         return self.jobs[name]
+
+    def parts(self, name: str) -> list[str]:
+        """The job of that name, or those that it was divided into when it ran out of memory."""
+        found = [each for each in self.jobs if re.fullmatch(f"{re.escape(name)}[ab]+", each)]
+        return found if found and name not in self.jobs else [self.job(name).name]
 
     def folder(self, name: str) -> Path:
         """Where a job is run; not there before it begins."""
@@ -62,20 +71,27 @@ class Tree:
         return self.path / _JOBS / f"{name}.lock"
 
 
-def create(path: str | Path, jobs: Sequence[Job], launcher: Mapping[str, Any]) -> Tree:
+def create(
+    path: str | Path,
+    jobs: Sequence[Job],
+    launcher: Mapping[str, Any],
+    chunks: int | None = None,
+) -> Tree:
     """Writes the jobs into a new or empty folder; nothing runs yet.
 
     Args:
       path: the folder; parents are made too.
       jobs: with different names.
       launcher: plain data, kept for whoever goes on with them.
+      chunks: as of a `Tree`.
     """
     path, names = Path(path), [job.name for job in jobs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
         what = f"two are called {', '.join(twice)}" if twice else "there is none"
         raise StudyError(f"A tree needs jobs with different names: {what}.")
-    data = _encoded(jobs, launcher)
+    tree = Tree(path, {job.name: job for job in jobs}, dict(launcher), chunks)
+    data = _encoded(tree)
     with explained("make the folder", path):
         make_folder(path)
         others = sorted(each.name for each in path.iterdir() if not each.name.endswith(".tmp"))
@@ -87,13 +103,14 @@ def create(path: str | Path, jobs: Sequence[Job], launcher: Mapping[str, Any]) -
     with explained("make the folder", path / _JOBS):
         make_folder(path / _JOBS)
     write_file(path / FILE, data)
-    return Tree(path, {job.name: job for job in jobs}, dict(launcher))
+    return tree
 
 
 def replace(tree: Tree, jobs: Sequence[Job]) -> Tree:
     """Writes other jobs in place of those of a tree; their folders are the caller's matter."""
-    write_file(tree.path / FILE, _encoded(jobs, tree.launcher))
-    return dataclasses.replace(tree, jobs={job.name: job for job in jobs})
+    tree = dataclasses.replace(tree, jobs={job.name: job for job in jobs})
+    write_file(tree.path / FILE, _encoded(tree))
+    return tree
 
 
 def is_tree(path: str | Path) -> bool:
@@ -122,7 +139,10 @@ def read(path: str | Path) -> Tree:
     try:
         with trusted():  # checked when they were written, and again by what runs them
             jobs = [Job(each["name"], Study.from_dict(each["study"])) for each in content["jobs"]]
-        return Tree(path, {job.name: job for job in jobs}, dict(content["launcher"]))
+        chunks = content.get("chunks")
+        if not isinstance(chunks, int | None):
+            raise TypeError(f"chunks must be a whole number, got {chunks!r}")
+        return Tree(path, {job.name: job for job in jobs}, dict(content["launcher"]), chunks)
     except (AttributeError, KeyError, StudyError, TypeError, ValueError) as error:
         raise StoreError(
             f"{file} does not describe jobs ({type(error).__name__}: {error}): restore it from a "
@@ -139,9 +159,18 @@ def studies(folder: str | Path) -> list[Path]:
     return [each for each in map(found.folder, found.jobs) if (each / manifest.STUDY).is_file()]
 
 
-def _encoded(jobs: Sequence[Job], launcher: Mapping[str, Any]) -> bytes:
+def note(path: Path, line: str) -> None:
+    """Appends a line to the log of a folder of jobs or of a sweep, and prints it."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    with open(path / "log.txt", "a", encoding="utf-8") as file:
+        file.write(f"{now} {line}\n")
+    print(line, flush=True)
+
+
+def _encoded(tree: Tree) -> bytes:
     import tomli_w
 
-    tables = [{"name": job.name, "study": job.study.to_dict()} for job in jobs]
-    content = {"schema": SCHEMA, "launcher": launcher, "jobs": tables}
+    tables = [{"name": job.name, "study": job.study.to_dict()} for job in tree.jobs.values()]
+    end = {} if tree.chunks is None else {"chunks": tree.chunks}
+    content = {"schema": SCHEMA, **end, "launcher": tree.launcher, "jobs": tables}
     return tomli_w.dumps(manifest.plain(content, FILE)).encode()

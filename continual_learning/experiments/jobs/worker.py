@@ -8,38 +8,59 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import dataclasses
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from continual_learning.experiments import launch
+from continual_learning.experiments.jobs import memory
 from continual_learning.experiments.jobs import tree as trees
 from continual_learning.experiments.jobs.running import Running
 from continual_learning.experiments.jobs.states import claimed
-from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import write_file
 
 FAILED = 1
 
 
 def work(tree: trees.Tree, name: str, running: Running) -> int:
-    """Begins a job, or goes on with it; the exit code."""
-    study, folder = tree.job(name).study, tree.folder(name)
+    """Begins a job, or goes on with it; the exit code.
+
+    One that runs out of memory becomes two, which are run here one after the other.
+    """
+    limit = running.time_limit
+    end = None if limit is None else time.monotonic() + limit
+    waiting, codes = tree.parts(name), [0]
+    while waiting and launch.REQUEUE not in codes:
+        left = None if end is None else max(0.0, end - time.monotonic())
+        code = _work(tree, waiting[0], dataclasses.replace(running, time_limit=left))
+        if code is None:
+            tree = trees.read(tree.path)
+            waiting[:1] = tree.parts(waiting[0])
+        else:
+            codes.append(code)
+            waiting.pop(0)
+    return max(codes)
+
+
+def _work(tree: trees.Tree, name: str, running: Running) -> int | None:
+    """The exit code; None if the job was divided."""
     with claimed(tree.lock(name)) as ours:
         if not ours:
             print(f"{name} is being run by another process.")
             return 0
-        tree.failure(name).unlink(missing_ok=True)
-        options = running.options()
+        tree = trees.read(tree.path)
+        if name not in tree.jobs:  # by the process that ran it until now
+            return None
         try:
-            if (folder / manifest.STUDY).exists():
-                return launch.resume(folder, **options)
-            return launch.run(
-                study.experiment, study.methods, study.seeds, folder, hyper=study.hyper, **options
-            )
+            code = memory.attempt(tree, name, **running.options())
+            if code is None:
+                memory.halve(tree, name)
+            return code
         except KeyboardInterrupt:  # a second signal, which does not wait for the chunk
             return launch.REQUEUE
         except Exception:

@@ -15,7 +15,6 @@ from continual_learning.experiments import extras
 from continual_learning.experiments.jobs import tree as trees
 from continual_learning.experiments.sweeps.grid import Configuration, Grid
 from continual_learning.experiments.sweeps.lanes import Point, candidates, point
-from continual_learning.experiments.sweeps.run import log
 from continual_learning.experiments.sweeps.sweep import Sweep, batch_folder, first_jobs
 
 FILE = "optuna.log"
@@ -137,7 +136,7 @@ def sample(
             waiting = suggestions.waiting()
         if not asked:
             if suggestions.tried() < sweep.trials:
-                log(folder, f"Optuna names no more than these {suggestions.tried()} points.")
+                trees.note(folder, f"Optuna names no more than these {suggestions.tried()} points.")
             return 0
         if any(point(each) in waiting for each in asked):
             code = run(place, asked)

@@ -98,9 +98,33 @@ class Sweep:
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """With what a sweep is run.
+
+    Attributes:
+      memory: bytes of a device that a program may take; None for what is there.
+      lanes: of a program at most; None for as many as fit, which is measured.
+      launcher: who runs jobs, plain data as `jobs.toml` has it; None for this process.
+    """
+
+    memory: int | None = None
+    lanes: int | None = None
+    launcher: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: what is not None."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether a folder is that of a sweep."""
+    return (folder / FILE).is_file()
+
+
 def begun(folder: Path, sweep: Sweep) -> bool:
     """Whether a folder has this sweep; raises if it has another one, or something else."""
-    if (folder / FILE).is_file():
+    if is_sweep(folder):
         manifest.check_same(folder, read(folder).to_dict(), manifest.plain(sweep.to_dict()))
         return True
     if folder.is_dir() and any(folder.iterdir()):
@@ -108,14 +132,27 @@ def begun(folder: Path, sweep: Sweep) -> bool:
     return False
 
 
-def write(folder: Path, sweep: Sweep) -> None:
+def write(folder: Path, sweep: Sweep, setup: Setup) -> None:
     """Writes `sweep.toml`, as the last of what makes a sweep."""
-    data = {"schema": manifest.SCHEMA, "sweep": manifest.plain(sweep.to_dict())}
+    data = {
+        "schema": manifest.SCHEMA,
+        "setup": manifest.plain(setup.to_dict()),
+        "sweep": manifest.plain(sweep.to_dict()),
+    }
     write_file(folder / FILE, extras.load("tomli_w").dumps(data).encode())
 
 
 def read(folder: Path) -> Sweep:
     """The sweep of a folder."""
+    return _read(folder)[0]
+
+
+def read_setup(folder: Path) -> Setup:
+    """With what the sweep of a folder was begun."""
+    return _read(folder)[1]
+
+
+def _read(folder: Path) -> tuple[Sweep, Setup]:
     path = folder / FILE
     if not path.is_file():
         raise StoreError(
@@ -123,7 +160,8 @@ def read(folder: Path) -> Sweep:
             "given as output to `continual sweep`."
         )
     try:
-        return Sweep.from_dict(tomllib.loads(path.read_text("utf-8"))["sweep"])
+        content = tomllib.loads(path.read_text("utf-8"))
+        return Sweep.from_dict(content["sweep"]), Setup(**content.get("setup", {}))
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is damaged ({error!r}): restore it from a copy.") from error
 

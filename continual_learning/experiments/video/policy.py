@@ -36,6 +36,8 @@ class Trained:
       stream: its tasks.
       method: that trained it.
       seed: with which.
+      numbers: {name: number} of its lane's own.
+      alike: how many lanes of the seed fit what was asked; this is the first of them.
       key: of the seed.
       params: of the policy.
       normaliser: statistics of the observations; () if they are not normalised.
@@ -46,6 +48,8 @@ class Trained:
     stream: TaskStream
     method: str
     seed: int
+    numbers: Mapping[str, float]
+    alike: int
     key: jax.Array
     params: Any
     normaliser: Any
@@ -93,17 +97,23 @@ class Played(NamedTuple):
     ended: np.ndarray
 
 
-def trained(path: Path, method: str | None = None, seed: int | None = None) -> Trained:
+def trained(
+    path: Path,
+    method: str | None = None,
+    seed: int | None = None,
+    lane: Mapping[str, float] | None = None,
+) -> Trained:
     """The policy in the newest checkpoint; another process may be writing the study.
 
     Args:
       path: folder of the study.
       method: may be left out if there is only one.
       seed: the first if left out.
+      lane: {name: number}, what its lane has of its own; the first that has, if left out.
     """
     store = Store.read(path)
     study = Study.from_dict(store.study)
-    experiment, methods, seeds = study.experiment, study.methods, study.seeds
+    experiment, methods = study.experiment, study.methods
     if not isinstance(experiment, ControlSpec):
         raise StudyError(
             f"{path} is a study of the kind {experiment.kind!r}: there is nothing to watch. Valid: "
@@ -112,16 +122,14 @@ def trained(path: Path, method: str | None = None, seed: int | None = None) -> T
     if method is None and len(methods) > 1:
         raise StudyError(f"{path} has several methods: choose one of {', '.join(methods)}.")
     method = methods[0] if method is None else method
-    seed = seeds[0] if seed is None else seed
     if method not in methods:
         raise unknown(f"method of {path}", method, methods)
-    if seed not in seeds:
-        raise unknown(f"seed of {path}", seed, map(str, seeds))
+    lanes = _lanes(path, study, seed, lane or {})
 
     stream = control.stream(experiment)
     env = stream.environment
     like = jax.eval_shape(lambda: _like(experiment, env))
-    found = store.restore(method, like, lane=seeds.index(seed))
+    found = store.restore(method, like, lane=lanes[0])
     if found is None:
         saved = [name for name, chunks in store.progress().items() if chunks]
         raise StudyError(
@@ -134,12 +142,35 @@ def trained(path: Path, method: str | None = None, seed: int | None = None) -> T
         experiment,
         stream,
         method,
-        seed,
+        study.seeds[lanes[0]],
+        {name: values[lanes[0]] for name, values in study.hyper.items()},
+        len(lanes),
         state["key"],
         state["params"]["policy"],
         state["normaliser"],
         last,
     )
+
+
+def _lanes(path: Path, study: Study, seed: int | None, numbers: Mapping[str, float]) -> list[int]:
+    """The lanes of a seed that have these numbers; of the first seed with any, if it is None."""
+    if seed is not None and seed not in study.seeds:
+        raise unknown(f"seed of {path}", seed, map(str, dict.fromkeys(study.seeds)))
+    for name, number in numbers.items():
+        if name not in study.hyper:
+            raise unknown(f"number of the lanes of {path}", name, study.hyper)
+        values = dict.fromkeys(study.hyper[name])
+        if number not in values:
+            raise unknown(f"{name} of the lanes of {path}", number, map(str, values))
+    found = [
+        i
+        for i, own in enumerate(study.seeds)
+        if seed in (None, own) and all(study.hyper[n][i] == x for n, x in numbers.items())
+    ]
+    if not found:
+        asked = [f"seed {seed}"] * (seed is not None) + [f"{n}={x:g}" for n, x in numbers.items()]
+        raise StudyError(f"{path} has no lane with {' and '.join(asked)}.")
+    return [i for i in found if study.seeds[i] == study.seeds[found[0]]]
 
 
 def tasks_of(

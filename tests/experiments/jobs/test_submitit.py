@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import threading
 
 import pytest
 import submitit  # noqa: F401, here since it sets up logging, which must not happen in a test
@@ -11,6 +12,7 @@ from continual_learning import cli
 from continual_learning.experiments.errors import MissingExtraError, StudyError
 from continual_learning.experiments.jobs import launchers, manage, states, tree
 from continual_learning.experiments.jobs.launchers.submitit import Submitit
+from continual_learning.experiments.jobs.running import Running
 from tests.experiments.jobs.small import (
     FIRST,
     check_same,
@@ -84,6 +86,26 @@ def test_what_is_sent_to_slurm(tmp_path, capsys):
     # What was sent once is sent again by whoever asks; the first to begin a job runs it.
     assert cli.main(["resume", str(made.path)]) == 0
     assert "redo-seed0: submitted as 12_0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("number", "state"), [(21, "COMPLETED"), (22, "FAILED"), (23, "RUNNING")])
+def test_jobs_of_slurm_that_are_waited_for(slurm, tmp_path, number, state):
+    """Until SLURM says that they have ended, or this process is told to stop."""
+    for name, said in (
+        ("sbatch", f"Submitted batch job {number}"),
+        ("sacct", f"JobID|State|NodeList\\n{number}_0|{state}|a\\n{number}_1|{state}|b"),
+    ):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\nprintf '{said}\\n'\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    made = tree.create(tmp_path / "tree", jobs(), {"name": "submitit"})
+    stop = threading.Timer(1.0, signal.raise_signal, [signal.SIGTERM])
+    if state == "RUNNING":
+        stop.start()
+    ended = Submitit().run(made, list(made.jobs), Running(quiet=True), wait=True)
+    assert ended == (state != "RUNNING")
+    if ended:
+        code = manage.resume(made.path, Submitit(), Running(quiet=True), within=tmp_path / "sweep")
+        assert code == 75  # nothing has run, whatever SLURM says
 
 
 @pytest.mark.usefixtures("slurm")

@@ -4,7 +4,7 @@ import pytest
 
 from continual_learning import cli
 from continual_learning.analysis import load
-from continual_learning.analysis.paper.runs import Folder
+from continual_learning.analysis.paper.folders import Folder
 from continual_learning.analysis.report import studies as sections
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import manage, states, tree
@@ -144,3 +144,33 @@ def test_two_processes_do_not_run_one_job(tmp_path, monkeypatch, capsys):
     assert not made.folder(FIRST).exists()
     lock.release()
     assert states.state(made, FIRST).word == "not begun"
+
+
+class Nobody:
+    """A launcher that runs nothing, and says that it does when it is to wait."""
+
+    def check(self):
+        pass
+
+    def options(self):
+        return {}
+
+    def run(self, tree, names, running, *, wait=False):
+        return wait
+
+
+def test_who_needs_the_results_waits_for_jobs_that_others_run(tmp_path, monkeypatch):
+    made = tree.create(tmp_path / "tree", jobs(), LAUNCHER)
+    assert manage.resume(made.path, Nobody(), Running(quiet=True)) == 0  # handed over
+    lock, looks, look = Lock(made.lock(FIRST)), [], manage._words
+
+    def released_then(tree):
+        looks.append(look(tree))
+        if len(looks) == 3:
+            lock.release()
+        return looks[-1]
+
+    monkeypatch.setattr(manage, "_SECONDS", 0.01)
+    monkeypatch.setattr(manage, "_words", released_then)
+    assert manage.resume(made.path, Nobody(), Running(quiet=True), within=tmp_path) == 75
+    assert looks == [{"running", "not begun"}] * 3 + [{"not begun"}]

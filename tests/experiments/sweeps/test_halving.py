@@ -141,5 +141,3 @@ def test_a_replay_goes_on_in_another_folder(hill, monkeypatch):
 def test_what_cannot_be_asked(hill, capsys):
     assert cli.main(words(hill / "a", "--halving", "1")) == 2
     assert "--halving must be a whole number, at least 2" in capsys.readouterr().err
-    assert cli.main(words(hill / "a", "--halving", "2", "--launcher", "local")) == 2
-    assert "leave out --launcher" in capsys.readouterr().err

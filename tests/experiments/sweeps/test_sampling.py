@@ -95,7 +95,6 @@ def test_what_cannot_be_asked(hill, monkeypatch, capsys):
         ([*base, "--trials", "0"], "--trials must be a whole number, at least 1"),
         ([*base, "--sampler", "random", "--trials", "5"], "Unknown sampler 'random'"),
         ([*without, "--trials", "5"], "--trials and --trials-per-batch go with --sampler"),
-        ([*base, "--trials", "5", "--launcher", "local"], "leave out --launcher"),
     ]:
         assert cli.main(asked) == 2, error
         assert error in capsys.readouterr().err

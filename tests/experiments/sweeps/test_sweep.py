@@ -53,7 +53,7 @@ def test_what_looks_at_jobs_looks_at_a_sweep(hill, capsys):
     assert cli.main(words(hill / "sweep", "--lanes", "4", grid=["max_reset=0.01,0.03,0.9"])) == 0
     assert cli.main(["status", str(hill / "sweep")]) == 0
     assert "2 jobs, 2 finished" in capsys.readouterr().out
-    assert launchers.to_dict(launchers.from_dict(run.LOCAL))["name"] == "local"
+    assert launchers.from_dict(tree.read(hill / "sweep").launcher) == launchers.make("local", {})
     [section] = studies.read([hill / "sweep"])
     labels = [f"cpr (max_reset={value})" for value in (0.01, 0.03, 0.9)]
     assert sorted(locate(section)) == labels

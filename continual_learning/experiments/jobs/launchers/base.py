@@ -20,13 +20,16 @@ class Launcher(Protocol):
         """Its options as plain data: `type(self)(**options)` is the same launcher."""
         ...
 
-    def run(self, tree: Tree, names: Sequence[str], running: Running) -> bool:
+    def run(
+        self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = False
+    ) -> bool:
         """Runs jobs of a tree, or hands them over.
 
         Args:
           tree: the jobs.
           names: those to begin or to go on with.
           running: options of every job.
+          wait: whether to return only when they have ended, or this process is told to stop.
 
         Returns:
           Whether they have ended; False if others see to that.

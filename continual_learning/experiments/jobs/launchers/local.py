@@ -42,8 +42,8 @@ class Local:
         """As plain data."""
         return {} if self.parallel is None else {"parallel": self.parallel}
 
-    def run(self, tree: Tree, names: Sequence[str], running: Running) -> bool:
-        """Runs the jobs and waits for them."""
+    def run(self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = True) -> bool:
+        """Runs the jobs and waits for them in any case."""
         free, waiting = places(self.parallel, gpus()), list(names)
         limit = running.time_limit
         end = None if limit is None else time.monotonic() + limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -53,13 +54,16 @@ class Ray:
         options = dataclasses.asdict(self)
         return {name: value for name, value in options.items() if value is not None}
 
-    def run(self, tree: Tree, names: Sequence[str], running: Running) -> bool:
-        """Runs the jobs and waits for them."""
+    def run(self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = True) -> bool:
+        """Runs the jobs and waits for them in any case."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report to its makers
         ray = extras.load("ray")
         began = not ray.is_initialized()
         if began:
-            ray.init(address=self.address, log_to_driver=False, logging_level="warning")
+            with warnings.catch_warnings():
+                # JAX warns of forks. What Ray forks here is another program at once.
+                warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+                ray.init(address=self.address, log_to_driver=False, logging_level="warning")
         try:
             needs = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
             task = ray.remote(max_retries=self.max_retries, **needs)(work)

@@ -17,13 +17,13 @@ from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import process
 from continual_learning.experiments.jobs.running import Running
 from continual_learning.experiments.jobs.tree import Tree, read
-from continual_learning.experiments.launch import REQUEUE
+from continual_learning.experiments.launch import REQUEUE, stop_signals
 
 _DEFAULTS = {"timeout_min": 60, "signal_delay_s": 120}
 _LISTS = ("setup", "teardown", "srun_args")
 _OFTEN = 10_000  # how often a job may run out of time: as often as it takes
 _SPARE = 20.0  # seconds that queueing again may take
-_SECONDS = 0.1  # between two looks at a process
+_SECONDS = 0.1  # between two looks; submitit asks SLURM much less often
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,19 +61,21 @@ class Submitit:
         """As plain data."""
         return {"cluster": self.cluster, "parameters": dict(self.parameters)}
 
-    def run(self, tree: Tree, names: Sequence[str], running: Running) -> bool:
-        """Sends the jobs."""
+    def run(
+        self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = False
+    ) -> bool:
+        """Sends the jobs; on this machine it waits for them in any case."""
         executor = self.executor(tree.path.resolve() / "submitit")
         grace = max({**_DEFAULTS, **self.parameters}["signal_delay_s"] - _SPARE, 1.0)
         with executor.batch():
             sent = [executor.submit(Task(tree.path.resolve(), n, running, grace)) for n in names]
         for name, job in zip(names, sent, strict=True):
             running.tell(f"{name}: submitted as {job.job_id}")
-        if self.cluster != "local":
-            return False
-        for job in sent:
-            job.wait()
-        return True
+        if self.cluster == "local":
+            for job in sent:
+                job.wait()
+            return True
+        return wait and _wait(sent)
 
     def executor(self, folder: Path) -> Any:
         """Submitit's executor, which keeps its files in a folder."""
@@ -90,6 +92,16 @@ class Submitit:
         except (AssertionError, NameError, TypeError, ValueError) as error:
             raise StudyError(f"submitit does not take these parameters: {error}") from None
         return executor
+
+
+def _wait(sent: Sequence[Any]) -> bool:
+    """Until SLURM's jobs have ended; False if this process was told to stop, which they are not."""
+    with stop_signals() as stopped:
+        while not all(job.done() for job in sent):
+            if stopped():
+                return False
+            time.sleep(_SECONDS)
+    return True
 
 
 class Task:
