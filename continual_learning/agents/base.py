@@ -57,6 +57,14 @@ class Program(Protocol):
         """A tree like the state."""
         ...
 
+    def compile(self, fresh: bool = True) -> None:
+        """Compiles now what would be compiled when it is first called; nothing is run.
+
+        Args:
+          fresh: whether `init` will be called.
+        """
+        ...
+
     def init(self) -> Any:
         """The state before the first chunk, [lanes, …]; there may be more lanes, to be ignored."""
         ...
@@ -93,9 +101,9 @@ class HostTrainer:
     ring: str | None = None
 
 
-def planned_bytes(lowered: jax.stages.Lowered) -> int:
+def planned_bytes(compiled: jax.stages.Compiled) -> int:
     """Bytes of a device while a program runs: arguments, results and what lies between."""
-    plan = lowered.compile().memory_analysis()
+    plan = compiled.memory_analysis()
     if plan is None:
         raise NotImplementedError(f"{jax.default_backend()} does not say what a program needs.")
     return (
