@@ -126,16 +126,19 @@ class SACCalls:
             "ranks": (learner, replay, keys, number),
         }
 
-    def compile(self, calls: Mapping[str, tuple[Any, ...]]) -> None:
+    def compile(
+        self, calls: Mapping[str, tuple[Any, ...]], options: Mapping[str, dict[str, Any]]
+    ) -> None:
         """Compiles calls now, not when they are first made.
 
         Args:
           calls: {name: its arguments, or their shapes}.
+          options: {name: more options for the compiler}, of those that have any.
         """
         for name, arguments in calls.items():
             call = getattr(self, name)
             if not isinstance(call, jax.stages.Compiled):
-                setattr(self, name, call.lower(*arguments).compile())
+                setattr(self, name, call.lower(*arguments).compile(options.get(name)))
 
 
 def _experience(step: Step) -> Experience:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.base import HostTrainer, Hyper, MakeOptimizer, planned_bytes
+from continual_learning.agents.base import QUICK, HostTrainer, Hyper, MakeOptimizer, planned_bytes
 from continual_learning.agents.host_evaluate import HostEvaluation
 from continual_learning.agents.host_statistics import HostColumns, Tally, in_last_row
 from continual_learning.agents.replay import ReplayState
@@ -160,7 +160,7 @@ class HostSAC:
         state = self._state(learner, replay, *self._start())
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
 
-    def compile(self, fresh: bool = True) -> None:
+    def compile(self, fresh: bool = True, quick: bool = False) -> None:
         """Compiles every call; nothing is run, and no worker is started."""
         config = self._config
         needed = {
@@ -170,7 +170,10 @@ class HostSAC:
             "likeliest": config.eval_every > 0,
         }
         calls = {name: args for name, args in self._arguments.items() if needed.get(name, True)}
-        self._calls.compile(calls)
+        on_cpu = jax.default_backend() == "cpu"
+        # Updates take most of the time of a run, however short it is.
+        hasty = [name for name in calls if name != "learn"] if quick and on_cpu else []
+        self._calls.compile(calls, dict.fromkeys(hasty, QUICK))
 
     def init(self) -> HostSACState:
         """The state before the first task."""
@@ -206,7 +209,7 @@ class HostSAC:
 
     def memory(self) -> int:
         """Bytes that the updates after a step need of the device; nothing is run."""
-        self._calls.compile({"learn": self._arguments["learn"]})
+        self._calls.compile({"learn": self._arguments["learn"]}, {})
         return planned_bytes(self._calls.learn)
 
     def close(self) -> None:

@@ -52,7 +52,8 @@ def methods(
             made = program_of(build.trainer(experiment, name, shared), lanes)
             programs[name] = stack.enter_context(contextlib.closing(made))
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda each: each.compile(), programs.values()))
+            quick = experiment.compilation == "quick"
+            list(pool.map(lambda each: each.compile(quick=quick), programs.values()))
         states = {name: each.init() for name, each in programs.items()}
         calls = {name: each.chunk for name, each in programs.items()}
         seconds = timed(calls, states, rounds)

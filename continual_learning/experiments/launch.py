@@ -175,7 +175,8 @@ def _go(
                 trainer = build.trainer(experiment, method, data)
                 program = program_of(trainer, lanes)
                 if done.get(method, 0) < until:
-                    program.compile(fresh=not done.get(method))
+                    quick = experiment.compilation == "quick"
+                    program.compile(fresh=not done.get(method), quick=quick)
                 return trainer, program
 
             left = [method for method in methods if not over(method)]

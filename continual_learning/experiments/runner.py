@@ -16,6 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from continual_learning.agents.base import (
     COMPILER_OPTIONS,
+    QUICK,
     HostTrainer,
     Program,
     Trainer,
@@ -24,9 +25,6 @@ from continual_learning.agents.base import (
 from continual_learning.experiments import processes
 
 Columns = dict[str, np.ndarray]
-
-# On a CPU most of what a first state takes is the optimisation of a program that runs once.
-_RUNS_ONCE = {"xla_backend_optimization_level": 0}
 
 
 class Keeper(Protocol):
@@ -109,12 +107,12 @@ class Compiled:
         self._lanes = lanes
         self._keys, self._hyper = lanes.place((lanes.keys(), hyper))
         self._data = lanes.replicate(trainer.data)
-        on_cpu = lanes.devices[0].platform == "cpu"
+        self._quick = QUICK if lanes.devices[0].platform == "cpu" else {}
         # A first state, one that was kept and one from a chunk lie alike: chunks are one program.
         self._init: Any = jax.jit(
             jax.vmap(trainer.init, (0, 0, None)),
             out_shardings=lanes.sharding,
-            compiler_options=_RUNS_ONCE if on_cpu else None,
+            compiler_options=self._quick,  # it runs once
         )
         self._chunk: Any = jax.jit(
             jax.vmap(trainer.chunk, (0, 0, None)),
@@ -139,12 +137,12 @@ class Compiled:
             lambda x: jax.ShapeDtypeStruct((lanes, *x.shape[1:]), x.dtype), self._state
         )
 
-    def compile(self, fresh: bool = True) -> None:
+    def compile(self, fresh: bool = True, quick: bool = False) -> None:
         """Compiles `chunk`, and `init` if it is a fresh run; nothing is run."""
-        state = self._state
+        state, more = self._state, self._quick if quick else {}
         if fresh:
-            self._init = _ready(self._init, self._keys, self._hyper, self._data)
-        self._chunk = _ready(self._chunk, state, self._hyper, self._data)
+            self._init = _ready(self._init, {}, self._keys, self._hyper, self._data)
+        self._chunk = _ready(self._chunk, more, state, self._hyper, self._data)
 
     def init(self) -> Any:
         """The first state, padded."""
@@ -256,10 +254,10 @@ def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
     return trainer.program(lanes.seeds, lanes.keys(), hyper)
 
 
-def _ready(function: Any, *args: Any) -> jax.stages.Compiled:
-    """A function compiled for such arguments, unless it is already."""
+def _ready(function: Any, options: dict[str, Any], *args: Any) -> jax.stages.Compiled:
+    """A function compiled for such arguments with more options, unless it is compiled already."""
     done = isinstance(function, jax.stages.Compiled)
-    return function if done else function.lower(*args).compile()
+    return function if done else function.lower(*args).compile(options)
 
 
 def tidy(lanes: Lanes, rows: Mapping[str, Any]) -> Columns:
