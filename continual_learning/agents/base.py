@@ -28,6 +28,9 @@ WHOLE_LOOPS = COMPILER_OPTIONS | {
 """For programs with many short branches and loops: the GPU decides them itself, where it would else
 wait for the host each time. It gains nothing where single steps are long (physics)."""
 
+QUICK = {"xla_backend_optimization_level": 0}
+"""For programs that hardly run: on a CPU they are compiled in about half the time."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Trainer:
@@ -66,6 +69,15 @@ class Program(Protocol):
         """A tree like the state."""
         ...
 
+    def compile(self, fresh: bool = True, quick: bool = False) -> None:
+        """Compiles now what would be compiled when it is first called; nothing is run.
+
+        Args:
+          fresh: whether `init` will be called.
+          quick: whether to save compilation at the cost of the run, on a CPU.
+        """
+        ...
+
     def init(self) -> Any:
         """The state before the first chunk, [lanes, …]; there may be more lanes, to be ignored."""
         ...
@@ -102,9 +114,9 @@ class HostTrainer:
     ring: str | None = None
 
 
-def planned_bytes(lowered: jax.stages.Lowered) -> int:
+def planned_bytes(compiled: jax.stages.Compiled) -> int:
     """Bytes of a device while a program runs: arguments, results and what lies between."""
-    plan = lowered.compile().memory_analysis()
+    plan = compiled.memory_analysis()
     if plan is None:
         raise NotImplementedError(f"{jax.default_backend()} does not say what a program needs.")
     return (

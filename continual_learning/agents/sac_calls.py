@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 from continual_learning.agents.base import COMPILER_OPTIONS, Hyper, strongly_typed
 from continual_learning.agents.replay import Experience, ReplayState
 from continual_learning.agents.sac_learner import SACLearner
-from continual_learning.agents.sac_update import Learner
+from continual_learning.agents.sac_update import METRICS, Learner
 from continual_learning.envs.host.protocol import HostTimestep
 
 
@@ -80,18 +81,64 @@ class SACCalls:
             return strongly_typed(learner), stored, said + found
 
         each: Any = Step._make((None, 0, 0, 0))
-        self.begin = jax.jit(jax.vmap(begin))
-        self.change = jax.jit(jax.vmap(change), donate_argnums=0)
-        self.act = jax.jit(jax.vmap(learning.act, (0, 0, None, 0)))
-        self.likeliest = jax.jit(jax.vmap(learning.likeliest))
-        self.store = jax.jit(jax.vmap(store, (0, each)), donate_argnums=0)
-        self.learn = jax.jit(
+        self.begin: Any = jax.jit(jax.vmap(begin))
+        self.change: Any = jax.jit(jax.vmap(change), donate_argnums=0)
+        self.act: Any = jax.jit(jax.vmap(learning.act, (0, 0, None, 0)))
+        self.likeliest: Any = jax.jit(jax.vmap(learning.likeliest))
+        self.store: Any = jax.jit(jax.vmap(store, (0, each)), donate_argnums=0)
+        self.learn: Any = jax.jit(
             jax.vmap(learn, (0, 0, 0, 0, 0, each)),
             donate_argnums=(0, 1, 2),
             compiler_options=COMPILER_OPTIONS,
         )
-        self.describe = jax.jit(jax.vmap(learning.describe, (0, 0, 0, None)))
-        self.ranks = jax.jit(jax.vmap(learning.ranks, (0, 0, 0, None)))
+        self.describe: Any = jax.jit(jax.vmap(learning.describe, (0, 0, 0, None)))
+        self.ranks: Any = jax.jit(jax.vmap(learning.ranks, (0, 0, 0, None)))
+
+    def arguments(
+        self, keys: jax.Array, hyper: Hyper, size: int, environments: int, episodes: int
+    ) -> dict[str, tuple[Any, ...]]:
+        """What every call takes: {name: its arguments, or their shapes}.
+
+        Args:
+          keys: of the lanes.
+          hyper: theirs.
+          size: of an observation.
+          environments: of a lane.
+          episodes: of a lane, side by side in an evaluation.
+        """
+        lanes, number = len(keys), np.int32(0)
+
+        def floats(*shape: int) -> Any:
+            return jax.ShapeDtypeStruct((lanes, *shape), jnp.float32)
+
+        learner, replay = jax.eval_shape(self.begin, keys, hyper)
+        act = (learner.params["policy"], keys, number, floats(environments, size))
+        action = jax.eval_shape(self.act, *act)
+        step = Step(number, act[-1], action, floats(environments, size + 2))  # by `outcome`
+        return {
+            "begin": (keys, hyper),
+            "change": (learner, hyper),
+            "act": act,
+            "likeliest": (learner.params["policy"], floats(episodes, size)),
+            "store": (replay, step),
+            "learn": (learner, replay, floats(len(METRICS)), keys, hyper, step),
+            "describe": (learner, replay, keys, number),
+            "ranks": (learner, replay, keys, number),
+        }
+
+    def compile(
+        self, calls: Mapping[str, tuple[Any, ...]], options: Mapping[str, dict[str, Any]]
+    ) -> None:
+        """Compiles calls now, not when they are first made.
+
+        Args:
+          calls: {name: its arguments, or their shapes}.
+          options: {name: more options for the compiler}, of those that have any.
+        """
+        for name, arguments in calls.items():
+            call = getattr(self, name)
+            if not isinstance(call, jax.stages.Compiled):
+                setattr(self, name, call.lower(*arguments).compile(options.get(name)))
 
 
 def _experience(step: Step) -> Experience:

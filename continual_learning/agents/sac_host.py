@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -11,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.base import HostTrainer, Hyper, MakeOptimizer, planned_bytes
+from continual_learning.agents.base import QUICK, HostTrainer, Hyper, MakeOptimizer, planned_bytes
 from continual_learning.agents.host_evaluate import HostEvaluation
 from continual_learning.agents.host_statistics import HostColumns, Tally, in_last_row
 from continual_learning.agents.replay import ReplayState
@@ -79,8 +80,9 @@ def sac_host(
     learning = SACLearner.of(policy, critic, stream, optimizers, config)
 
     def program(seeds: Sequence[int], keys: jax.Array, hyper: Hyper) -> HostSAC:
-        pool = Pool(stream, seeds, environments, workers)
-        return HostSAC(learning, pool, keys, hyper, staleness, workers)
+        return HostSAC(
+            learning, stream, seeds, keys, hyper, environments, workers=workers, staleness=staleness
+        )
 
     chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
     return HostTrainer(program, chunks, "latest_return", ring="replay")
@@ -106,39 +108,72 @@ class _Running:
 class HostSAC:
     """The `Program` of `sac_host`.
 
+    Workers are started when the first state is asked for.
+
     Args:
       learning: of one seed.
-      pool: the environments, closed with this.
-      keys: of the seeds, [lanes].
+      stream: the tasks.
+      seeds: one per lane.
+      keys: theirs, [lanes].
       hyper: {name: [lanes]}.
+      environments: of each seed.
+      workers: processes that step them, and those of evaluations.
       staleness: 0 or 1.
-      workers: of evaluations.
     """
 
     def __init__(
         self,
         learning: SACLearner,
-        pool: Pool,
+        stream: HostStream,
+        seeds: Sequence[int],
         keys: jax.Array,
         hyper: Hyper,
-        staleness: int,
+        environments: int,
+        *,
         workers: int | None,
+        staleness: int,
     ):
+        self._config, self._stream, self._seeds = learning.config, stream, seeds
+        self._keys, self._hyper, self._staleness = keys, hyper, staleness
+        self._environments, self._workers = environments, workers
+        self._learning, self._calls = learning, SACCalls(learning)
         config = learning.config
-        self._config, self._pool, self._keys, self._hyper = config, pool, keys, hyper
-        self._learning, self._calls, self._staleness = learning, SACCalls(learning), staleness
         self._evaluation = HostEvaluation(
-            pool.stream, pool.seeds, config.tasks, config.eval_episodes, workers
+            stream, seeds, config.tasks, config.eval_episodes, workers
         )
         # The last state that was given away: where the pool is.
         self._given: HostSACState | None = None
 
+    @functools.cached_property
+    def _pool(self) -> Pool:
+        return Pool(self._stream, self._seeds, self._environments, self._workers)
+
+    @functools.cached_property
+    def _arguments(self) -> dict[str, tuple[Any, ...]]:
+        size, episodes = self._stream.observation_size, self._config.eval_episodes
+        return self._calls.arguments(self._keys, self._hyper, size, self._environments, episodes)
+
     @property
     def like(self) -> HostSACState:
         """A tree like the state."""
-        learner, replay = jax.eval_shape(self._calls.begin, self._keys, self._hyper)
+        learner, replay, *_ = self._arguments["learn"]
         state = self._state(learner, replay, *self._start())
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
+
+    def compile(self, fresh: bool = True, quick: bool = False) -> None:
+        """Compiles every call; nothing is run, and no worker is started."""
+        config = self._config
+        needed = {
+            "begin": fresh,
+            "store": config.learning_starts > self._environments,
+            "ranks": config.diagnostics,
+            "likeliest": config.eval_every > 0,
+        }
+        calls = {name: args for name, args in self._arguments.items() if needed.get(name, True)}
+        on_cpu = jax.default_backend() == "cpu"
+        # Updates take most of the time of a run, however short it is.
+        hasty = [name for name in calls if name != "learn"] if quick and on_cpu else []
+        self._calls.compile(calls, dict.fromkeys(hasty, QUICK))
 
     def init(self) -> HostSACState:
         """The state before the first task."""
@@ -174,29 +209,19 @@ class HostSAC:
 
     def memory(self) -> int:
         """Bytes that the updates after a step need of the device; nothing is run."""
-        learner, replay = jax.eval_shape(self._calls.begin, self._keys, self._hyper)
-        pool, stream = self._pool, self._pool.stream
-        each = (len(pool.seeds), pool.environments)
-        seen: Any = jax.ShapeDtypeStruct((*each, stream.observation_size), jnp.float32)
-        action = jax.eval_shape(
-            self._calls.act, learner.params["policy"], self._keys, np.int32(0), seen
-        )
-        reached = jax.ShapeDtypeStruct((*each, stream.observation_size + 2), jnp.float32)
-        said = jax.ShapeDtypeStruct((each[0], len(METRICS)), jnp.float32)
-        step = Step(np.int32(0), seen, action, reached)
-        return planned_bytes(
-            self._calls.learn.lower(learner, replay, said, self._keys, self._hyper, step)
-        )
+        self._calls.compile({"learn": self._arguments["learn"]}, {})
+        return planned_bytes(self._calls.learn)
 
     def close(self) -> None:
         """Ends the workers."""
-        self._pool.close()
+        if "_pool" in vars(self):
+            self._pool.close()
         self._evaluation.close()
 
     def _start(self) -> tuple[np.ndarray, np.ndarray]:
         """`latest` and `steps` at first."""
-        lanes, environments = len(self._pool.seeds), self._pool.environments
-        return np.full((lanes, environments), np.nan, np.float32), np.zeros(lanes, np.int32)
+        lanes = len(self._seeds)
+        return np.full((lanes, self._environments), np.nan, np.float32), np.zeros(lanes, np.int32)
 
     def _state(
         self, learner: Any, replay: Any, latest: np.ndarray, steps: np.ndarray

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import continual_learning
 from continual_learning.cli import bench, paper, report, studies, sweep
+from continual_learning.experiments import ahead
 from continual_learning.experiments.errors import StudyError, unknown
 
 FAILED = 2
@@ -23,9 +24,24 @@ READER_GONE = 128 + 13
 """Exit code of a program whose output nobody reads any more (SIGPIPE), as of `| head -1`."""
 
 
+INTERRUPTED = 128 + 2
+"""Exit code of a program that was interrupted (SIGINT)."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Runs a command, that of the process if none is given; the exit code."""
+    if argv is not None:
+        return _main(list(argv))
+    try:
+        code = _main(sys.argv[1:])
+    except KeyboardInterrupt:
+        ahead.leave(INTERRUPTED)
+        raise
+    ahead.leave(code)
+    return code
+
+
+def _main(words: list[str]) -> int:
     try:
         args = _parse(words)
         code = args.command(args)

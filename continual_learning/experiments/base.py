@@ -104,6 +104,12 @@ class ExperimentSpec(abc.ABC):
         help="values of numbers of the only method, such as max_reset = [0.01, 0.02]: every "
         "combination runs with every seed, side by side in one program",
     )
+    compilation: Literal["full", "quick"] = field(
+        "full",
+        budget=True,
+        help="quick: on a CPU, less time is spent on optimising programs, which then run more "
+        "slowly; pays where they hardly run",
+    )
     collapse: str | None = field(None, help=collapse_rule.HELP)
 
     def __post_init__(self):

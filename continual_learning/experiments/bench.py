@@ -16,7 +16,7 @@ import jax
 
 from continual_learning.experiments import build, environment
 from continual_learning.experiments.errors import StudyError
-from continual_learning.experiments.runner import Compiled, Lanes, program_of
+from continual_learning.experiments.runner import Lanes, program_of
 from continual_learning.experiments.spec import ExperimentSpec
 from continual_learning.experiments.study import Study
 from continual_learning.experiments.timings import Timings
@@ -51,10 +51,10 @@ def methods(
         for name in names:
             made = program_of(build.trainer(experiment, name, shared), lanes)
             programs[name] = stack.enter_context(contextlib.closing(made))
-        states = {name: each.init() for name, each in programs.items()}
         with ThreadPoolExecutor() as pool:
-            ahead = [name for name, each in programs.items() if isinstance(each, Compiled)]
-            list(pool.map(lambda name: programs[name].compile(states[name]), ahead))
+            quick = experiment.compilation == "quick"
+            list(pool.map(lambda each: each.compile(quick=quick), programs.values()))
+        states = {name: each.init() for name, each in programs.items()}
         calls = {name: each.chunk for name, each in programs.items()}
         seconds = timed(calls, states, rounds)
     steps = experiment.steps // chunks * study.lanes

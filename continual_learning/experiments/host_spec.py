@@ -66,7 +66,10 @@ class HostSpec(SACSpec):
         1, help="1: environments step while the device learns from the step before; 0: they wait"
     )
     workers: int | None = field(
-        None, positive=True, help="processes that step environments; none for one per core"
+        None,
+        budget=True,
+        positive=True,
+        help="processes that step environments; none for one per core",
     )
 
     def _check(self) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 
 import jax
 
+from continual_learning.agents.base import HostTrainer, Program, Trainer
 from continual_learning.experiments import build, environment, extras, processes, sinks, spec
+from continual_learning.experiments.ahead import one_ahead
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.progress import display
-from continual_learning.experiments.runner import Lanes, Progress, run_method
+from continual_learning.experiments.runner import Lanes, Progress, program_of, run_method
 from continual_learning.experiments.storage.store import Store
 from continual_learning.experiments.study import Study
 from continual_learning.experiments.watch import Watch, ended_by_collapse
@@ -167,32 +169,48 @@ def _go(
                 late = time_limit is not None and time.monotonic() - began >= time_limit
                 return processes.agree(late or bool(stopped()))
 
-            for method in methods:
-                if over(method):
-                    continue
-                trainer = build.trainer(experiment, method, data)
-                shown.method(method, store.progress().get(method, 0), trainer.chunks)
+            lanes, done = Lanes(study.seeds, study.arrays()), store.progress()
 
-                def report(progress: Progress, headline: str = trainer.headline) -> None:
+            def made(method: str) -> tuple[Trainer | HostTrainer, Program]:
+                trainer = build.trainer(experiment, method, data)
+                program = program_of(trainer, lanes)
+                if done.get(method, 0) < until:
+                    quick = experiment.compilation == "quick"
+                    program.compile(fresh=not done.get(method), quick=quick)
+                return trainer, program
+
+            left = [method for method in methods if not over(method)]
+            # Several processes must compile the same programs in the same order.
+            programs = one_ahead(made, left, threads=not processes.several())
+
+            def go_on(method: str) -> None:
+                shown.method(method, done.get(method, 0), total)
+                store.log(f"{method}: begins")
+                trainer, program = next(programs)
+
+                def report(progress: Progress) -> None:
                     for outlet in outlets:
                         outlet.write(progress.method, progress.columns)
-                    shown.chunk(progress, headline)
+                    shown.chunk(progress, trainer.headline)
 
                 watch = Watch(store, experiment, method, trainer.headline)
-                store.log(f"{method}: begins")
-                done = run_method(
+                ended = run_method(
                     method,
                     trainer,
-                    Lanes(study.seeds, study.arrays()),
+                    lanes,
                     store,
+                    program=program,
                     extend=watch,
-                    stop=lambda watch=watch: stop() or watch.ended,
+                    stop=lambda: stop() or watch.ended,
                     report=report,
                     until=until,
                     checkpoint_seconds=checkpoint_seconds,
                 )
-                word = "finished" if done else "ended by collapse" if watch.ended else "stopped"
+                word = "finished" if ended else "ended by collapse" if watch.ended else "stopped"
                 store.log(f"{method}: {word}")
+
+            for method in left:
+                go_on(method)
                 if stop():
                     break
             finished = all(map(over, methods))

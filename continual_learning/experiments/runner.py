@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from continual_learning.agents.base import (
+    QUICK,
     HostTrainer,
     Program,
     Trainer,
@@ -22,9 +24,6 @@ from continual_learning.agents.base import (
 from continual_learning.experiments import processes
 
 Columns = dict[str, np.ndarray]
-
-# On a CPU most of what a first state takes is the optimisation of a program that runs once.
-_RUNS_ONCE = {"xla_backend_optimization_level": 0}
 
 
 class Keeper(Protocol):
@@ -62,21 +61,23 @@ class Lanes:
         """Lanes that only fill up the last device; they repeat the last lane."""
         return -len(self.seeds) % len(self.devices)
 
+    @property
+    def sharding(self) -> NamedSharding:
+        """Where [lanes, …] arrays are: a part on each device."""
+        return NamedSharding(self._mesh, PartitionSpec("lanes"))
+
     def place(self, tree: Any) -> Any:
         """Puts [lanes, …] arrays on the devices, padded."""
-        mesh = Mesh(np.array(self.devices), ("lanes",))
-        sharding = NamedSharding(mesh, PartitionSpec("lanes"))
 
         def put(x: Any) -> jax.Array:
             x = jnp.concatenate([x, *[x[-1:]] * self.padding]) if self.padding else x
-            return processes.put(x, sharding)
+            return processes.put(x, self.sharding)
 
         return jax.tree.map(put, tree)
 
     def replicate(self, tree: Any) -> Any:
         """Puts arrays that all lanes share on every device."""
-        mesh = Mesh(np.array(self.devices), ("lanes",))
-        return processes.put(tree, NamedSharding(mesh, PartitionSpec()))
+        return processes.put(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def real(self, tree: Any) -> Any:
         """[lanes, …] arrays without the padding."""
@@ -86,6 +87,10 @@ class Lanes:
     def keys(self) -> jax.Array:
         """A key per lane. It depends on the seed alone, so that methods meet the same tasks."""
         return jax.vmap(jax.random.key)(jnp.asarray(self.seeds, jnp.uint32))
+
+    @property
+    def _mesh(self) -> Mesh:
+        return Mesh(np.array(self.devices), ("lanes",))
 
 
 class Compiled:
@@ -101,23 +106,42 @@ class Compiled:
         self._lanes = lanes
         self._keys, self._hyper = lanes.place((lanes.keys(), hyper))
         self._data = lanes.replicate(trainer.data)
-        on_cpu = lanes.devices[0].platform == "cpu"
-        self._init = jax.jit(
-            jax.vmap(trainer.init, (0, 0, None)), compiler_options=_RUNS_ONCE if on_cpu else None
+        self._quick = QUICK if lanes.devices[0].platform == "cpu" else {}
+        # A first state, one that was kept and one from a chunk lie alike: chunks are one program.
+        self._init: Any = jax.jit(
+            jax.vmap(trainer.init, (0, 0, None)),
+            out_shardings=lanes.sharding,
+            compiler_options=self._quick,  # it runs once
         )
         self._chunk: Any = jax.jit(
             jax.vmap(trainer.chunk, (0, 0, None)),
             donate_argnums=0,
+            out_shardings=(lanes.sharding, None),
             compiler_options=dict(trainer.options),
+        )
+
+    @functools.cached_property
+    def _state(self) -> Any:
+        """A tree like the state, padded, with its places."""
+        return jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._lanes.sharding),
+            jax.eval_shape(self._init, self._keys, self._hyper, self._data),
         )
 
     @property
     def like(self) -> Any:
         """A tree like the state, without padding."""
+        lanes = len(self._lanes.seeds)
         return jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct((len(self._lanes.seeds), *x.shape[1:]), x.dtype),
-            jax.eval_shape(self._init, self._keys, self._hyper, self._data),
+            lambda x: jax.ShapeDtypeStruct((lanes, *x.shape[1:]), x.dtype), self._state
         )
+
+    def compile(self, fresh: bool = True, quick: bool = False) -> None:
+        """Compiles `chunk`, and `init` if it is a fresh run; nothing is run."""
+        state, more = self._state, self._quick if quick else {}
+        if fresh:
+            self._init = _ready(self._init, {}, self._keys, self._hyper, self._data)
+        self._chunk = _ready(self._chunk, more, state, self._hyper, self._data)
 
     def init(self) -> Any:
         """The first state, padded."""
@@ -127,10 +151,6 @@ class Compiled:
         """A state on the devices, padded."""
         return self._lanes.place(state)
 
-    def compile(self, state: Any) -> None:
-        """Compiles the chunk that takes such a state now, not when it is first called."""
-        self._chunk = self._chunk.lower(state, self._hyper, self._data).compile()
-
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """The next chunk."""
         state, rows = self._chunk(state, self._hyper, self._data)
@@ -138,15 +158,8 @@ class Compiled:
 
     def memory(self) -> int:
         """Bytes that a chunk needs of each device; nothing is run."""
-        first = self._init.lower(self._keys, self._hyper, self._data)
-        # With the places of the first state, so that this is the program that will run, which is
-        # then found in the cache.
-        state = jax.tree.map(
-            lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
-            first.out_info,
-            first.compile().output_shardings,
-        )
-        return planned_bytes(self._chunk.lower(state, self._hyper, self._data))
+        self.compile(fresh=False)
+        return planned_bytes(self._chunk)
 
     def close(self) -> None:
         """There is nothing to free."""
@@ -178,6 +191,7 @@ def run_method(
     lanes: Lanes,
     keeper: Keeper,
     *,
+    program: Program | None = None,
     extend: Callable[[int, Columns], Columns] = lambda chunk, columns: columns,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Progress], None] = lambda progress: None,
@@ -190,9 +204,10 @@ def run_method(
 
     Args:
       method: its name in the store.
-      trainer: the program.
+      trainer: what to run.
       lanes: the seeds.
       keeper: where rows and states go.
+      program: `program_of` these, if it was made before; it is closed here.
       extend: (chunk, its rows) -> the rows to keep, with columns that the host adds.
       stop: asked after every chunk; True ends the run with everything kept.
       report: told after every chunk.
@@ -203,7 +218,7 @@ def run_method(
     Returns:
       Whether the method is finished.
     """
-    with contextlib.closing(program_of(trainer, lanes)) as program:
+    with contextlib.closing(program or program_of(trainer, lanes)) as program:
         found = keeper.restore(method, program.like)
         first = 0 if found is None else found[0] + 1
         end = trainer.chunks if until is None else min(until, trainer.chunks)
@@ -236,6 +251,12 @@ def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
         return Compiled(trainer, lanes)
     hyper = {name: jnp.asarray(values) for name, values in lanes.hyper.items()}
     return trainer.program(lanes.seeds, lanes.keys(), hyper)
+
+
+def _ready(function: Any, options: dict[str, Any], *args: Any) -> jax.stages.Compiled:
+    """A function compiled for such arguments with more options, unless it is compiled already."""
+    done = isinstance(function, jax.stages.Compiled)
+    return function if done else function.lower(*args).compile(options)
 
 
 def tidy(lanes: Lanes, rows: Mapping[str, Any]) -> Columns:

@@ -102,11 +102,31 @@ def test_metrics_are_those_at_the_end_of_episodes(strict):
     np.testing.assert_array_equal(strict.column("count"), np.multiply(ends, 7))
 
 
-def test_what_it_needs_of_the_device(strict):
-    """At least what is there between two steps, and no program that would run is compiled."""
+@pytest.fixture(scope="module")
+def compiled():
+    """A program whose calls are compiled before there is a worker."""
+    program = program_of(trainer(eval_every=6, eval_episodes=3), LANES)
+    program.compile()
+    assert "_pool" not in vars(program)
+    yield program
+    program.close()
+
+
+def test_calls_that_were_compiled_before_give_the_same(strict, compiled):
+    calls = compiled._calls
+    assert all(isinstance(each, jax.stages.Compiled) for each in vars(calls).values())
+    state = compiled.init()
+    for before, rows in zip(strict.states, strict.rows, strict=False):
+        equal(through_numpy(state), before)
+        state, found = compiled.chunk(state)
+        equal(found, rows)
+
+
+def test_what_it_needs_of_the_device(strict, compiled):
+    """At least what is there between two steps."""
     held = jax.tree.leaves((strict.states[-1].learner, strict.states[-1].replay))
     least = sum(x.nbytes for x in held)
-    assert least < strict.program.memory() < 100 * least
+    assert least < compiled.memory() < 100 * least
 
 
 def test_one_program_each(strict):

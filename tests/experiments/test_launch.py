@@ -1,5 +1,7 @@
 """Studies in a folder: run, killed, stopped, resumed, read; the same numbers each way."""
 
+import dataclasses
+import functools
 import os
 import random
 import shutil
@@ -15,7 +17,9 @@ import pytest
 
 from continual_learning.analysis import load
 from continual_learning.envs.errors import DatasetError
-from continual_learning.experiments import launch, registry
+from continual_learning.experiments import ahead, build, launch, registry, spec
+from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.runner import Compiled
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.store import Store
 
@@ -91,12 +95,14 @@ def test_what_is_finished_is_not_begun_again(whole, tmp_path, monkeypatch):
     assert launch.resume(path, quiet=True, time_limit=1e-9) == 0
 
 
-def test_until_a_task_every_method_comes_so_far_and_resuming_goes_on(whole, tmp_path):
+def test_until_a_task_every_method_comes_so_far_and_resuming_goes_on(whole, tmp_path, monkeypatch):
     path = tmp_path / "study"
     code = launch.run(experiment(), METHODS, SEEDS, path, quiet=True, until_task=2)
     assert code == launch.REQUEUE
     assert Store.read(path).progress() == dict.fromkeys(METHODS, 2)
-    assert launch.resume(path, quiet=True, until_task=2) == launch.REQUEUE
+    with monkeypatch.context() as patch:  # nothing is left to compile
+        patch.setattr(Compiled, "compile", None)
+        assert launch.resume(path, quiet=True, until_task=2) == launch.REQUEUE
     assert Store.read(path).progress() == dict.fromkeys(METHODS, 2)
     assert launch.resume(path, quiet=True, until_task=9) == 0
     same(path, whole)
@@ -112,6 +118,47 @@ def test_a_time_limit_ends_at_the_next_chunk_and_resuming_goes_on(whole, tmp_pat
     same(path, whole)
     for limit in (None, 0):  # nothing left to do, so no time is too short
         assert launch.resume(path, quiet=True, time_limit=limit) == 0
+    same(path, whole)
+
+
+def test_methods_that_are_compiled_in_their_turn_have_the_same_numbers(
+    whole, tmp_path, monkeypatch
+):
+    """As the next one's program is compiled in `whole` while one runs."""
+    path = tmp_path / "study"
+    plain = functools.partial(ahead.one_ahead, threads=False)
+    monkeypatch.setattr(launch, "one_ahead", lambda make, left, threads: plain(make, left))
+    assert launch.run(experiment(), METHODS, SEEDS, path, quiet=True) == 0
+    same(path, whole)
+
+
+def test_a_method_that_fails_leaves_the_one_before_it_and_is_gone_on_with(
+    whole, tmp_path, monkeypatch
+):
+    path = tmp_path / "study"
+
+    def broken(state, hyper, data):
+        raise RuntimeError("no program")
+
+    def trainer(experiment, method, data, made=build.trainer):
+        good = made(experiment, method, data)
+        return good if method == "adam" else dataclasses.replace(good, chunk=broken)
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="no program"):
+        patch.setattr(build, "trainer", trainer)
+        launch.run(experiment(), METHODS, SEEDS, path, quiet=True)
+    assert Store.read(path).progress() == {"adam": 6}
+    log = (path / "log.txt").read_text()
+    assert log.index("adam: finished") < log.index("cpr: begins") and "cpr: f" not in log
+    built = []
+
+    def noting(experiment, method, data, made=build.trainer):
+        built.append(method)
+        return made(experiment, method, data)
+
+    monkeypatch.setattr(build, "trainer", noting)
+    assert launch.resume(path, quiet=True) == 0
+    assert built == ["cpr"]
     same(path, whole)
 
 
@@ -167,14 +214,56 @@ def test_signals_end_at_the_next_chunk(whole, tmp_path, number):
     same(path, whole)
 
 
+STUCK = """
+import sys, time
+from continual_learning import cli
+from continual_learning.experiments import build
+def trainer(experiment, method, data, made=build.trainer):
+    time.sleep(0 if method == "adam" else 3600)
+    return made(experiment, method, data)
+build.trainer = trainer
+sys.exit(cli.main())
+"""
+
+
+def test_what_is_being_compiled_does_not_keep_a_study_from_ending(tmp_path):
+    spec.save(experiment(), tmp_path / "small.toml")
+    words = ["run", "small.toml", "--methods", "adam,cpr", "--seeds", "1", "--out", "study"]
+    script = [sys.executable, "-c", STUCK, *words, "--time-limit", "0.001"]
+    env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        script, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == launch.REQUEUE, done.stderr
+    assert "Stopped with everything kept" in done.stdout and not done.stderr
+    assert Store.read(tmp_path / "study").progress() == {"adam": 1}
+
+
+def test_a_study_says_how_its_programs_are_compiled(tmp_path, monkeypatch):
+    told = []
+
+    def note(self, fresh, quick):
+        told.append((fresh, quick))
+        raise StudyError("enough")
+
+    monkeypatch.setattr(Compiled, "compile", note)
+    for compilation in ("full", "quick"):
+        small = experiment(compilation=compilation)
+        with pytest.raises(StudyError, match="enough"):
+            launch.run(small, ["adam"], [0], tmp_path / compilation, quiet=True)
+    assert told == [(True, False), (True, True)]
+
+
 def test_a_folder_that_holds_a_study_is_not_run_over(whole):
     with pytest.raises(StoreError, match="holds a study already"):
         launch.run(experiment(), METHODS, SEEDS, whole, quiet=True)
 
 
 def test_lines_when_it_is_no_terminal(tmp_path, capsys):
-    spec = experiment(tasks=2)
-    assert launch.run(spec, ["adam"], [0], tmp_path / "study", sinks=["tensorboard"]) == 0
+    assert (
+        launch.run(experiment(tasks=2), ["adam"], [0], tmp_path / "study", sinks=["tensorboard"])
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "adam: begins"
     assert lines[-1].startswith("adam: chunk 2/2, test_accuracy 0.") and "steps/s" in lines[-1]

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from continual_learning.experiments import launch
+from continual_learning.experiments import ahead, launch
 from continual_learning.experiments.jobs import memory
 from continual_learning.experiments.jobs import tree as trees
 from continual_learning.experiments.jobs.running import Running
@@ -82,7 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         end_with(args.parent)
     # A scheduler sends it to all processes of a job; whoever started this one says when to stop.
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-    return work(trees.read(args.tree), args.name, Running.parsed(args))
+    code = work(trees.read(args.tree), args.name, Running.parsed(args))
+    if argv is None:
+        ahead.leave(code)
+    return code
 
 
 def end_with(parent: int) -> None:

@@ -45,6 +45,8 @@ SPEC = HostSpec(
     },
     scales={
         "smoke": {
+            "compilation": "quick",
+            "workers": 1,
             "tasks": 2,
             "vector_steps_per_task": 500,
             "rows_per_chunk": 1,

@@ -35,6 +35,7 @@ METHODS = {
 
 SCALES = {
     "smoke": {
+        "compilation": "quick",
         "tasks": 2,
         "vector_steps_per_task": 60,
         "steps_per_row": 30,

@@ -20,6 +20,8 @@ SPEC = dataclasses.replace(
     seeds=5,
     scales={
         "smoke": {
+            "compilation": "quick",
+            "workers": 1,
             "vector_steps_per_task": 500,
             "rows_per_chunk": 1,
             "environments": 2,

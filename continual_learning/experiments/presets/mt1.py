@@ -42,6 +42,8 @@ SPEC = HostSpec(
     },
     scales={
         "smoke": {
+            "compilation": "quick",
+            "workers": 1,
             "vector_steps_per_task": 500,
             "rows_per_chunk": 1,
             "environments": 4,

@@ -39,6 +39,7 @@ SPEC = ControlSpec(
     ),
     scales={
         "smoke": {
+            "compilation": "quick",
             "tasks": 2,
             "iterations_per_task": 2,
             "iterations_per_chunk": 1,
