@@ -2,9 +2,9 @@
 
 That loop trains one seed: its environments step one after the other in the same process, and every
 update is a call. Ours trains all seeds: workers step, and all updates of a step are one call. Both
-use the same networks, optimizers and replay, and are measured in turns, so that a machine that
-slows down is seen. Diagnostics are off. Needs the extra `metaworld`, and `-P`: without it this file
-would be imported in its place.
+use the same networks, optimizers and replay. All is compiled first, side by side; then they are
+measured in turns, so that a machine that slows down is seen. Diagnostics are off. Needs the extra
+`metaworld`, and `-P`: without it this file would be imported in its place.
 
     python -P benchmarks/metaworld.py --seeds 1 5 --methods muon cpr --json metaworld.json
 """
@@ -18,6 +18,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +114,21 @@ def evaluations(full: HostSpec) -> range:
     return range(full.eval_every - 1, last, full.eval_every) if full.eval_every else range(0)
 
 
-def measured(experiment: HostSpec, method: str, seeds: int, seconds: float) -> dict[str, Any]:
-    """Rates of both, in turns."""
-    chunk = experiment.steps_per_row * experiment.environments * seeds
-    theirs, found = published(experiment, method), {}
-    for staleness in (1, 0):
-        program = ours(experiment.override(staleness=staleness), method, seeds)
-        next(theirs), next(program)  # compiles
+def started(experiment: HostSpec, method: str, seeds: int) -> tuple[Iterator[None], dict[int, Any]]:
+    """Their loop, and ours by its staleness; all compiled, and their workers running."""
+    theirs = published(experiment, method)
+    programs = {n: ours(experiment.override(staleness=n), method, seeds) for n in (1, 0)}
+    for each in (theirs, *programs.values()):
+        next(each)
+    return theirs, programs
+
+
+def measured(
+    experiment: HostSpec, seeds: int, seconds: float, theirs: Iterator[None], programs: Any
+) -> dict[str, Any]:
+    """Rates of both, in turns; what was started is ended."""
+    chunk, found = experiment.steps_per_row * experiment.environments * seeds, {}
+    for staleness, program in programs.items():
         before = rate(lambda: next(theirs), experiment.environments, seconds)
         steps = rate(lambda p=program: next(p), chunk, seconds)
         per_step = experiment.replay_ratio / experiment.environments
@@ -164,7 +173,10 @@ def main() -> None:
         diagnostics=False,
         workers=args.workers,
     )
-    for method, seeds in itertools.product(args.methods, args.seeds):
+    cases = list(itertools.product(args.methods, args.seeds))
+    with ThreadPoolExecutor() as pool:
+        parts = list(pool.map(lambda case: started(experiment, *case), cases))
+    for (method, seeds), part in zip(cases, parts, strict=True):
         row = {
             "experiment": args.experiment,
             "method": method,
@@ -175,7 +187,7 @@ def main() -> None:
             "cores": len(os.sched_getaffinity(0)),
             "jax": jax.__version__,
             "python": platform.python_version(),
-            **measured(experiment, method, seeds, args.seconds),
+            **measured(experiment, seeds, args.seconds, *part),
         }
         rows.append(row)
         print(json.dumps(row), flush=True)
