@@ -137,6 +137,8 @@ import numpy as np
 from continual_learning.envs.host import Pool
 from tests.envs.host.toys import SLEEP, CountingStream
 
+# Programs that are started in the background ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with Pool(CountingStream(), [0], 2, workers=2) as pool:
     pool.enter(0)
     pool.step_async(np.full((1, 2, 2), float(sys.argv[1]), np.float32))
