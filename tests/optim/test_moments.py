@@ -255,10 +255,10 @@ def test_statistics_that_are_not_kept_per_entry_stay(tx):
 
 
 def test_a_restart_clears_what_is_not_finite():
-    tx = optax.sgd(0.01, momentum=0.9)
+    tx, entries = optax.sgd(0.01, momentum=0.9), reset_entries()
 
     def poison(state):
-        bad = jax.tree.map(lambda e: jnp.where(e, jnp.nan, 0.0), reset_entries())
+        bad = jax.tree.map(lambda e: jnp.where(e, jnp.nan, 0.0), entries)
         return (state[0]._replace(trace=bad), *state[1:])
 
     state, alone = states(tx, poison=poison)
