@@ -228,6 +228,7 @@ def test_the_times_of_methods(here, capsys, timed):
     assert "training: slippery_ant here, slippery_humanoid in the p" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_studies_of_single_tasks(here, launched):
     """The table and the figure share them."""
     words = ["--scale", "smoke", "--out", "x", "--quiet"]

@@ -166,7 +166,12 @@ def test_restart_is_a_field(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "experiment", ["slippery_ant", "slippery_ant_score", "slippery_ant_layer_norm"]
+    "experiment",
+    [
+        "slippery_ant",
+        "slippery_ant_score",
+        pytest.param("slippery_ant_layer_norm", marks=pytest.mark.slow),
+    ],
 )
 def test_every_method_makes_a_program(experiment):
     for name, method in registry.get(experiment).methods.items():
