@@ -6,8 +6,8 @@ actions. An update is one of all seeds.
 
     python benchmarks/sac.py --seeds 1 5 --methods adam cpr --json sac.json
 
-With --serial the training programs are also run with their kernels one after the other, and whether
-they say the same is written down.
+With --serial the training programs are also compiled without the options of their trainer, so that
+kernels run one after the other, and whether they say the same is written down.
 """
 
 from __future__ import annotations

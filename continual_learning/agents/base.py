@@ -29,7 +29,7 @@ WHOLE_LOOPS = COMPILER_OPTIONS | {
 wait for the host each time. It gains nothing where single steps are long (physics)."""
 
 QUICK = {"xla_backend_optimization_level": 0}
-"""For programs that hardly run: on a CPU they are compiled in about half the time."""
+"""For programs that hardly run: on a CPU most of what they take is their optimisation."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,7 +34,6 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
     """SAC on the games."""
     tasks = stream(experiment)
     env: Any = tasks.environment
-
     config = sac_parts.config(experiment, method)
 
     def network(outputs: int) -> CNN:
