@@ -2,8 +2,8 @@
 
 The prediction for N lanes comes from two programs of few lanes, the plan from the program of N
 lanes itself; the peak is what the allocator of the device says after two chunks. Compilers try
-their kernels on the device, and no peak can be forgotten: one process compiles, and says its own
-peak, another finds the program in a cache and runs it. Only GPUs say it.
+their kernels on the device, and no peak can be forgotten: one process compiles all sizes side by
+side, and says its own peak, others find a program in a cache and run it. Only GPUs say it.
 
     python benchmarks/memory.py --experiment slippery_ant --lanes 8 32 --json memory.json
 """
@@ -17,7 +17,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -40,22 +42,22 @@ def program(experiment: str, scale: str, method: str, lanes: int):
     return contextlib.closing(program_of(trainer, side_by_side))
 
 
-def compiled(*settings: str, lanes: int) -> dict[str, int | None]:
-    """Bytes by prediction, by plan, and at the peak of compiling."""
-    with program(*settings, lanes) as whole:
-        planned = whole.memory()
-    compiling = peak()
-    small = {}
-    for count in SMALL:
-        with program(*settings, count) as few:
-            small[count] = few.memory()
-    predicted = round(pack.Line.through(small).at(lanes))
-    return {"predicted": predicted, "planned": planned, "compiling": compiling}
+def compiled(*settings: str, lanes: list[int]) -> dict[str, Any]:
+    """Bytes of each size by plan and by prediction, and at the peak of compiling all of them."""
+    sizes = sorted({*SMALL, *lanes})
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor() as pool:
+        programs = [stack.enter_context(program(*settings, size)) for size in sizes]
+        plans = dict(zip(sizes, pool.map(lambda each: each.memory(), programs), strict=True))
+    line = pack.Line.through({size: plans[size] for size in SMALL})
+    rows = [
+        {"lanes": size, "predicted": round(line.at(size)), "planned": plans[size]} for size in lanes
+    ]
+    return {"compiling": peak(), "rows": rows}
 
 
-def run(*settings: str, lanes: int) -> dict[str, int | None]:
-    """Bytes at the peak of a run."""
-    with program(*settings, lanes) as whole:
+def run(*settings: str, lanes: list[int]) -> dict[str, Any]:
+    """Bytes at the peak of a run of the first of these sizes."""
+    with program(*settings, lanes[0]) as whole:
         state = whole.init()
         for _ in range(2):
             state, rows = whole.chunk(state)
@@ -68,22 +70,16 @@ def peak() -> int | None:
     return (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
 
 
-def measure(words: list[str], lanes: int, cache: str) -> dict[str, float]:
-    """All of it for so many lanes, in processes of their own."""
-    row: dict[str, float] = {"lanes": lanes}
-    for part in ("compiled", "run"):
-        child = [sys.executable, __file__, *words, "--lanes", str(lanes), "--part", part]
-        settings = os.environ | CACHE | {"JAX_COMPILATION_CACHE_DIR": cache}
-        output = subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True, env=settings)
-        row |= json.loads(output.stdout.splitlines()[-1])
-    if row["peak"]:
-        row["predicted_over_peak"] = row["predicted"] / row["peak"]
-        row["planned_over_peak"] = row["planned"] / row["peak"]
-    return row
+def part_of(part: str, words: list[str], lanes: list[int], cache: str) -> dict[str, Any]:
+    """A part of the work, in a process of its own."""
+    child = [sys.executable, __file__, *words, "--part", part, "--lanes", *map(str, lanes)]
+    settings = os.environ | CACHE | {"JAX_COMPILATION_CACHE_DIR": cache}
+    output = subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True, env=settings)
+    return json.loads(output.stdout.splitlines()[-1])
 
 
 def main() -> None:
-    """Prints JSON."""
+    """Prints a row of JSON per size."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="permuted_digits")
     parser.add_argument("--scale", default="paper")
@@ -94,17 +90,21 @@ def main() -> None:
     args = parser.parse_args()
     if args.part:
         part = {"compiled": compiled, "run": run}[args.part]
-        found = part(args.experiment, args.scale, args.method, lanes=args.lanes[0])
+        found = part(args.experiment, args.scale, args.method, lanes=args.lanes)
         print(json.dumps({"device": jax.devices()[0].device_kind, "jax": jax.__version__, **found}))
         return
     words = ["--experiment", args.experiment, "--scale", args.scale, "--method", args.method]
-    with tempfile.TemporaryDirectory() as cache:
-        rows = [measure(words, lanes, cache) for lanes in args.lanes]
     facts = {"experiment": args.experiment, "scale": args.scale, "method": args.method}
-    text = json.dumps({**facts, "rows": rows}, indent=2)
-    print(text)
-    if args.json is not None:
-        args.json.write_text(text + "\n")
+    with tempfile.TemporaryDirectory() as cache:
+        facts |= part_of("compiled", words, args.lanes, cache)
+        for row in facts["rows"]:
+            row |= {"peak": part_of("run", words, [row["lanes"]], cache)["peak"]}
+            if row["peak"]:
+                row["predicted_over_peak"] = row["predicted"] / row["peak"]
+                row["planned_over_peak"] = row["planned"] / row["peak"]
+            print(json.dumps(row), flush=True)
+            if args.json is not None:
+                args.json.write_text(json.dumps(facts, indent=2) + "\n")
 
 
 if __name__ == "__main__":
