@@ -14,8 +14,14 @@ PAGE = Path(__file__).with_name("reproduce.md")
 BEGIN, END = "<!-- made by docs/reproduce_table.py -->\n\n", "\n\n<!-- until here -->"
 RUN = {
     "permuted_mnist": "[run](../results/permuted_mnist/README.md), five seeds, once a task",
+    "permuted_mnist_kappa": (
+        "[run](../results/permuted_mnist_kappa/README.md), five seeds, once a task"
+    ),
     "permuted_mnist_shape_kappa": (
         "[begun](../results/permuted_mnist_shape_kappa/README.md): 120 of 200 tasks"
+    ),
+    "continual_minatar": (
+        "[begun](../results/continual_minatar/README.md): Adam and CPR, one of three games"
     ),
     "slippery_ant": "[begun](../results/slippery_ant/README.md): Adam and CPR, 5 of 20 tasks, MJX",
 }

@@ -201,7 +201,7 @@ def test_the_wheel_has_the_numbers():
 
 
 def test_rates_are_those_that_were_measured():
-    ant, mnist = numbers.rates()
+    ant, mnist, minatar, metaworld = numbers.rates()
     rows = json.loads((ROOT / "results/ppo/h200.json").read_text())
     [measured] = [
         row for row in rows if (row["physics"], row["seeds"], row["iterations"]) == ("mjx", 16, 6)
@@ -214,6 +214,17 @@ def test_rates_are_those_that_were_measured():
     assert "All of it took 539 s and 287 s" in text and 539 + 287 == 826
     # 200 tasks of 7,500 updates, five seeds, six methods.
     assert mnist["steps_per_second"] == round(200 * 7500 * 5 * 6 / 826)
+    rows = json.loads((ROOT / "results/sac/h200.json").read_text())
+    [measured] = [row for row in rows if row["seeds"] == 5]
+    for name in ("experiment", "seeds", "environments"):
+        assert minatar[name] == measured[name]
+    assert minatar["steps_per_second"] == measured["cpr_steps_per_second"]
+    rows = json.loads((ROOT / "results/continual_metaworld/h200_16cores.json").read_text())
+    [measured] = [row for row in rows if (row["method"], row["seeds"]) == ("cpr", 5)]
+    for name in ("experiment", "seeds", "environments"):
+        assert metaworld[name] == measured[name]
+    hours = measured["training_hours"] + measured["evaluation_hours"]
+    assert metaworld["steps_per_second"] == round(10 * 1_000_000 * 5 / (hours * 3600))
 
 
 # Costs -------------------------------------------------------------------------------------------
@@ -270,7 +281,8 @@ def test_the_plan(tmp_path):
     assert "not measured" in lines[at["hum_iqr"]]
     assert "continual bench methods slippery_humanoid" in lines[at["runtime"]]
     assert "no study" in lines[at["util_comp"]]
-    assert lines[-2].startswith("(1) 1,555,615 steps/s on one H200, 16 seeds at once, with physics")
+    assert lines[-4].startswith("(1) 1,555,615 steps/s on one H200, 16 seeds at once, with physics")
+    assert lines[-2].startswith("(3) 21,643 steps/s on one H200, 5 seeds at once (results/sac")
 
 
 def test_finished(tmp_path):

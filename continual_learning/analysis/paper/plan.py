@@ -135,11 +135,11 @@ def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         text += ["  ".join(cells).rstrip(), *lines]
     for number, rate in sources.values():
-        with_ = ", ".join(f"{name} = {value}" for name, value in rate["changes"].items())
-        lanes = f"{rate['seeds']} seeds at once"
+        changes = [f"{name} = {setting(value)}" for name, value in rate["changes"].items()]
+        with_ = f", with {', '.join(changes)}" if changes else ""
         text.append(
-            f"({number}) {rate['steps_per_second']:,} steps/s on {rate['device']}, {lanes}, "
-            f"with {with_} ({rate['source']})"
+            f"({number}) {rate['steps_per_second']:,} steps/s on {rate['device']}, "
+            f"{rate['seeds']} seeds at once{with_} ({rate['source']})"
         )
     return "\n".join(text)
 
