@@ -70,6 +70,7 @@ def published(experiment: HostSpec, method: str) -> Iterator[None]:
         for i, each in enumerate(environments):
             if reached[i].truncated:
                 seen[i] = each.reset(number)
+        jax.block_until_ready(learner)  # the next actions would wait; so the clock does, too
         yield
 
 

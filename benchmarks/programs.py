@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from continual_learning.agents.base import COMPILER_OPTIONS
+from continual_learning.agents.lanes import over_lanes
 
 Parts = dict[str, tuple[Any, Any]]
 """{name: (run, first state)} with run(state) -> (state, results)."""
@@ -22,8 +23,8 @@ def keys(seeds: int) -> jax.Array:
 
 def training(trainer, seeds: int) -> tuple[Any, Any]:
     """A chunk of a training program over seeds, and its first state."""
-    state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(keys(seeds), {}, ())
-    chunk = jax.vmap(trainer.chunk, (0, None, None))
+    init, chunk = (over_lanes(f, seeds, (0, None, None)) for f in (trainer.init, trainer.chunk))
+    state = jax.jit(init)(keys(seeds), {}, ())
     return lambda state: chunk(state, {}, ()), state
 
 

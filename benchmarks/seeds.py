@@ -18,6 +18,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from continual_learning.agents.lanes import over_lanes
 from continual_learning.experiments import build, registry
 from continual_learning.experiments.runner import Lanes
 
@@ -26,8 +27,8 @@ def runner(trainer, seeds: int):
     """A function that runs one task for all seeds, and is ready to run the next."""
     lanes = Lanes(range(seeds), devices=jax.local_devices()[:1])
     keys, data = lanes.place(lanes.keys()), lanes.replicate(trainer.data)
-    state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(keys, {}, data)
-    chunk = jax.jit(jax.vmap(trainer.chunk, (0, None, None)), donate_argnums=0)
+    init, chunk = (over_lanes(f, seeds, (0, None, None)) for f in (trainer.init, trainer.chunk))
+    state, chunk = jax.jit(init)(keys, {}, data), jax.jit(chunk, donate_argnums=0)
     held = [jax.block_until_ready(chunk(state, {}, data))[0]]
 
     def run() -> float:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from continual_learning.agents.base import COMPILER_OPTIONS, Hyper, strongly_typed
+from continual_learning.agents.lanes import over_lanes
 from continual_learning.agents.replay import Experience, ReplayState
 from continual_learning.agents.sac_learner import SACLearner
 from continual_learning.agents.sac_update import METRICS, Learner
@@ -54,9 +55,10 @@ class SACCalls:
 
     Args:
       learning: of one seed.
+      lanes: how many there are.
     """
 
-    def __init__(self, learning: SACLearner):
+    def __init__(self, learning: SACLearner, lanes: int):
         def begin(key: jax.Array, hyper: Hyper) -> tuple[Learner, ReplayState]:
             learner = learning.init(key, hyper)
             return strongly_typed((learner, learning.replay.start(learning.actions.like)))
@@ -80,19 +82,23 @@ class SACCalls:
             learner, found = learning.learn(learner, drawn, hyper)
             return strongly_typed(learner), stored, said + found
 
-        each: Any = Step._make((None, 0, 0, 0))
-        self.begin: Any = jax.jit(jax.vmap(begin))
-        self.change: Any = jax.jit(jax.vmap(change), donate_argnums=0)
-        self.act: Any = jax.jit(jax.vmap(learning.act, (0, 0, None, 0)))
-        self.likeliest: Any = jax.jit(jax.vmap(learning.likeliest))
-        self.store: Any = jax.jit(jax.vmap(store, (0, each)), donate_argnums=0)
-        self.learn: Any = jax.jit(
-            jax.vmap(learn, (0, 0, 0, 0, 0, each)),
+        def call(function: Any, *axes: Any, **options: Any) -> Any:
+            return jax.jit(over_lanes(function, lanes, axes), **options)
+
+        each = Step._make((None, 0, 0, 0))
+        self.begin: Any = call(begin, 0, 0)
+        self.change: Any = call(change, 0, 0, donate_argnums=0)
+        self.act: Any = call(learning.act, 0, 0, None, 0)
+        self.likeliest: Any = call(learning.likeliest, 0, 0)
+        self.store: Any = call(store, 0, each, donate_argnums=0)
+        self.learn: Any = call(
+            learn,
+            *(0, 0, 0, 0, 0, each),
             donate_argnums=(0, 1, 2),
             compiler_options=COMPILER_OPTIONS,
         )
-        self.describe: Any = jax.jit(jax.vmap(learning.describe, (0, 0, 0, None)))
-        self.ranks: Any = jax.jit(jax.vmap(learning.ranks, (0, 0, 0, None)))
+        self.describe: Any = call(learning.describe, 0, 0, 0, None)
+        self.ranks: Any = call(learning.ranks, 0, 0, 0, None)
 
     def arguments(
         self, keys: jax.Array, hyper: Hyper, size: int, environments: int, episodes: int

@@ -136,7 +136,7 @@ class HostSAC:
         self._config, self._stream, self._seeds = learning.config, stream, seeds
         self._keys, self._hyper, self._staleness = keys, hyper, staleness
         self._environments, self._workers = environments, workers
-        self._learning, self._calls = learning, SACCalls(learning)
+        self._learning, self._calls = learning, SACCalls(learning, len(seeds))
         config = learning.config
         self._evaluation = HostEvaluation(
             stream, seeds, config.tasks, config.eval_episodes, workers

@@ -21,6 +21,7 @@ from continual_learning.agents.base import (
     Trainer,
     planned_bytes,
 )
+from continual_learning.agents.lanes import over_lanes
 from continual_learning.experiments import processes
 
 Columns = dict[str, np.ndarray]
@@ -107,14 +108,15 @@ class Compiled:
         self._keys, self._hyper = lanes.place((lanes.keys(), hyper))
         self._data = lanes.replicate(trainer.data)
         self._quick = QUICK if lanes.devices[0].platform == "cpu" else {}
+        count = len(lanes.seeds) + lanes.padding
         # A first state, one that was kept and one from a chunk lie alike: chunks are one program.
         self._init: Any = jax.jit(
-            jax.vmap(trainer.init, (0, 0, None)),
+            over_lanes(trainer.init, count, (0, 0, None)),
             out_shardings=lanes.sharding,
             compiler_options=self._quick,  # it runs once
         )
         self._chunk: Any = jax.jit(
-            jax.vmap(trainer.chunk, (0, 0, None)),
+            over_lanes(trainer.chunk, count, (0, 0, None)),
             donate_argnums=0,
             out_shardings=(lanes.sharding, None),
             compiler_options=dict(trainer.options),

@@ -129,7 +129,23 @@ def digits():
     return small, ["cpr"], [0, 1, 2]
 
 
-def test_four_devices_give_the_numbers_of_one(tmp_path):
+@pytest.fixture(scope="module")
+def of_three(tmp_path_factory):
+    """What the study of `digits` says."""
+    folder = tmp_path_factory.mktemp("digits") / "study"
+    assert launch.run(*digits(), folder, quiet=True) == 0
+    return load(folder)
+
+
+def test_a_seed_alone_gives_the_numbers_of_one_among_three(of_three, tmp_path):
+    small, methods, _ = digits()
+    assert launch.run(small, methods, [1], tmp_path / "alone", quiet=True) == 0
+    alone, among = load(tmp_path / "alone"), of_three[of_three.seed == 1].reset_index(drop=True)
+    assert len(alone) == 2 and alone.units_reset.gt(0).all()
+    _same(alone, among)
+
+
+def test_four_devices_give_the_numbers_of_one(of_three, tmp_path):
     """A counter, one with a ring and a classifier, in one process; their lanes need padding."""
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=4"
     env = os.environ | {"XLA_FLAGS": flags}
@@ -148,10 +164,13 @@ def test_four_devices_give_the_numbers_of_one(tmp_path):
         np.testing.assert_array_equal(expected, values[how])
     assert values["ring"] == collected(tmp_path / "through", [0, 1, 2, 3, 4])
 
-    assert launch.run(*digits(), tmp_path / "one", quiet=True) == 0
-    one, four = load(tmp_path / "one"), load(tmp_path / "four")
+    four = load(tmp_path / "four")
     assert len(four) == 3 * 2 and four.units_reset.gt(0).all()
+    _same(four, of_three)
+
+
+def _same(one, other):
+    """Programs of different numbers of lanes may add in another order."""
     exact = ["method", "seed", "step", "task", "online_accuracy"]
-    pd.testing.assert_frame_equal(four[exact], one[exact], check_exact=True)
-    # A device with one lane may add in another order than one with three.
-    pd.testing.assert_frame_equal(four, one, rtol=1e-5)
+    pd.testing.assert_frame_equal(one[exact], other[exact], check_exact=True)
+    pd.testing.assert_frame_equal(one, other, rtol=1e-5)
