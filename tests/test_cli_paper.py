@@ -8,18 +8,14 @@ import types
 from pathlib import Path
 
 import jax
-import numpy as np
 import pytest
 
 from continual_learning import cli, experiments
 from continual_learning.analysis import load
-from continual_learning.analysis.paper import artefacts, folders
+from continual_learning.analysis.paper import artefacts
 from continual_learning.experiments import bench, registry
 from continual_learning.experiments.host_spec import MT10
-from continual_learning.experiments.jobs import tree
-from continual_learning.experiments.jobs.job import divide
 from continual_learning.experiments.storage import manifest
-from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.timings import Timings
 from tests.analysis import study_folders
 
@@ -271,49 +267,6 @@ def test_the_plan_with_folders(here, capsys):
     ant()
     assert cli.main(["reproduce", "--list", "ant"]) == 0
     assert "  holds it: ant (a budget of its own, finished)" in capsys.readouterr().out
-
-
-def test_the_plan_with_a_study_in_parts(here, capsys):
-    """By method, in folders beside one another; by method and seeds, as jobs."""
-    methods = study_folders.METHODS
-    for method in methods:
-        ant(f"parts/{method}", methods=[method])
-    study_folders.robots(Path("parts/other"), seeds=3, per_task=2, tasks=3, methods=["cpr"])
-    small = registry.get("slippery_ant").override(tasks=2)
-    jobs = tree.create("jobs", divide(small, methods, [0, 1, 2, 3], 2), {"name": "local"})
-
-    def listed():
-        assert cli.main(["reproduce", "--list", "parts", "jobs"]) == 0
-        said = capsys.readouterr().out
-        return {line.strip() for line in said.splitlines() if line.startswith("  holds it: ")}
-
-    assert "holds it: parts (a budget of its own, finished)" in listed()
-    assert "holds it: jobs (a budget of its own, unfinished)" in listed()  # none has begun
-    for name in list(jobs.jobs)[:-1]:
-        _write(jobs, name)
-    assert "holds it: jobs (a budget of its own, unfinished)" in listed()
-    _write(jobs, list(jobs.jobs)[-1])
-    found = listed()
-    assert "holds it: jobs (a budget of its own, finished)" in found
-    assert not any("parts/other" in line for line in found)  # it has not all methods
-    (here / "empty").mkdir()
-    with pytest.raises(StoreError, match="is not the folder of a study"):
-        folders.whole("empty")
-    assert cli.main(["table", "ant_iqr", "jobs"]) == 0  # as it is
-
-
-def _write(jobs, name):
-    study = jobs.job(name).study
-    steps = np.arange(1, 5) * study.experiment.steps // 4
-    columns = {"episode_return": np.arange(4.0)}
-    study_folders.write(
-        jobs.folder(name),
-        study.experiment,
-        lambda method, seed: columns,
-        steps=steps,
-        methods=study.methods,
-        seeds=study.seeds,
-    )
 
 
 def test_a_real_study(here, monkeypatch):
