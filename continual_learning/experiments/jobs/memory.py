@@ -17,7 +17,7 @@ from continual_learning.experiments.jobs.states import claimed
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.store import Store
-from continual_learning.experiments.sweeps.plan import divide
+from continual_learning.experiments.sweeps.plan import SMALLER, divide
 
 _LOCK = "jobs.lock"  # held while the list of jobs is changed
 
@@ -62,10 +62,7 @@ def halve(tree: trees.Tree, name: str) -> trees.Tree:
     """
     study, folder = tree.job(name).study, tree.folder(name)
     if study.lanes == 1:
-        raise StudyError(
-            f"{folder} ran out of memory with a single lane. Choose a smaller program (fewer "
-            "environments, a smaller replay)."
-        )
+        raise StudyError(f"{folder} ran out of memory with a single lane. {SMALLER}")
     begun = (folder / manifest.STUDY).is_file()
     done = begun and any(Store.read(folder).progress().values())
     if done and len(study.methods) > 1:
