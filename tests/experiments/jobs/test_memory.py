@@ -19,7 +19,6 @@ from tests.experiments import counting
 from tests.experiments.sweeps import hill as problem
 
 hill = problem.hill
-quick_compilation = problem.quick_compilation
 LANES = Study(
     problem.SPEC.override(tasks=3),
     ["cpr"],

@@ -3,6 +3,8 @@
 Compiling the physics is what these tests cost: once to train, once to play.
 """
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,27 +15,35 @@ from continual_learning.experiments import build, launch, registry, spec
 from continual_learning.experiments.runner import Lanes
 from continual_learning.experiments.storage.store import Store
 from continual_learning.experiments.video import policy
-from tests.experiments.render.ant import FRICTIONS, SMALL, STEPS, quick
+from tests.experiments.render.ant import FRICTIONS, SMALL, STEPS
 
 
-@pytest.fixture(scope="module", autouse=True)
-def settings():
-    with quick():
+@contextlib.contextmanager
+def _promotion():
+    with jax.numpy_rank_promotion("allow"):  # as Brax's code relies on
+        yield
+
+
+@pytest.fixture(autouse=True)
+def promotion():
+    with _promotion():
         yield
 
 
 @pytest.fixture(scope="session")
-@quick()
+@_promotion()
 def study(tmp_path_factory):
     """Adam has finished, and CPR has not begun."""
     path = tmp_path_factory.mktemp("study") / "ant"
     words = f"run slippery_ant --methods adam,cpr {SMALL} --time-limit 0.001s --out {path}"
-    assert cli.main(words.split()) == launch.REQUEUE
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "one_ahead", lambda make, names, threads: map(make, names))
+        assert cli.main(words.split()) == launch.REQUEUE
     return path
 
 
 @pytest.fixture(scope="session")
-@quick()
+@_promotion()
 def filmed(study, tmp_path_factory):
     """(a GIF of two frictions from the command line, what was played for it)."""
     path = tmp_path_factory.mktemp("video") / "two.gif"
@@ -61,7 +71,7 @@ def quickly(filmed, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-@quick()
+@_promotion()
 def delayed(tmp_path_factory):
     """A study of delays with normalised observations, in its third task; it was never run."""
     path = tmp_path_factory.mktemp("study") / "delayed"

@@ -14,9 +14,7 @@ from continual_learning.experiments.runner import Lanes, program_of
 from continual_learning.experiments.sweeps import pack
 from continual_learning.experiments.sweeps.pack import Line, fit
 from continual_learning.experiments.sweeps.plan import lanes_of, programs
-from tests.experiments.sweeps import hill
 
-quick_compilation = hill.quick_compilation
 SPEC = registry.get("permuted_digits").override(
     tasks=2, examples_per_task=64, hidden=(8,), diagnostics=False
 )

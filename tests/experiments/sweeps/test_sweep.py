@@ -21,7 +21,6 @@ from continual_learning.experiments.sweeps.sweep import Sweep, read
 from tests.experiments.sweeps import hill as problem
 
 hill = problem.hill
-quick_compilation = problem.quick_compilation
 GRID = ["max_reset=0.01:0.05:0.01", "every=100,200,400"]
 
 
