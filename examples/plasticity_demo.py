@@ -26,7 +26,7 @@ import pandas as pd
 
 from continual_learning.analysis import load, report
 from continual_learning.analysis.style import colours
-from continual_learning.experiments import launch, registry
+from continual_learning.experiments import ahead, launch, registry
 
 METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama"))
 WINDOW = 5  # tasks that "first" and "last" are the means of
@@ -42,6 +42,7 @@ def study(folder: Path, seeds: int, tasks: int | None) -> pd.DataFrame:
             experiment = experiment.override(tasks=tasks)
         code = launch.run(experiment, list(METHODS), list(range(seeds)), folder)
     if code != 0:
+        ahead.leave(code)  # at once, though the next method may be compiling
         raise SystemExit(code)
     return load(folder)
 

@@ -7,19 +7,14 @@ import sys
 import types
 from pathlib import Path
 
-import jax
-import numpy as np
 import pytest
 
 from continual_learning import cli, experiments
 from continual_learning.analysis import load
-from continual_learning.analysis.paper import artefacts, folders
+from continual_learning.analysis.paper import artefacts
 from continual_learning.experiments import bench, registry
 from continual_learning.experiments.host_spec import MT10
-from continual_learning.experiments.jobs import tree
-from continual_learning.experiments.jobs.job import divide
 from continual_learning.experiments.storage import manifest
-from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.timings import Timings
 from tests.analysis import study_folders
 
@@ -273,71 +268,24 @@ def test_the_plan_with_folders(here, capsys):
     assert "  holds it: ant (a budget of its own, finished)" in capsys.readouterr().out
 
 
-def test_the_plan_with_a_study_in_parts(here, capsys):
-    """By method, in folders beside one another; by method and seeds, as jobs."""
-    methods = study_folders.METHODS
-    for method in methods:
-        ant(f"parts/{method}", methods=[method])
-    study_folders.robots(Path("parts/other"), seeds=3, per_task=2, tasks=3, methods=["cpr"])
-    small = registry.get("slippery_ant").override(tasks=2)
-    jobs = tree.create("jobs", divide(small, methods, [0, 1, 2, 3], 2), {"name": "local"})
-
-    def listed():
-        assert cli.main(["reproduce", "--list", "parts", "jobs"]) == 0
-        said = capsys.readouterr().out
-        return {line.strip() for line in said.splitlines() if line.startswith("  holds it: ")}
-
-    assert "holds it: parts (a budget of its own, finished)" in listed()
-    assert "holds it: jobs (a budget of its own, unfinished)" in listed()  # none has begun
-    for name in list(jobs.jobs)[:-1]:
-        _write(jobs, name)
-    assert "holds it: jobs (a budget of its own, unfinished)" in listed()
-    _write(jobs, list(jobs.jobs)[-1])
-    found = listed()
-    assert "holds it: jobs (a budget of its own, finished)" in found
-    assert not any("parts/other" in line for line in found)  # it has not all methods
-    (here / "empty").mkdir()
-    with pytest.raises(StoreError, match="is not the folder of a study"):
-        folders.whole("empty")
-    assert cli.main(["table", "ant_iqr", "jobs"]) == 0  # as it is
-
-
-def _write(jobs, name):
-    study = jobs.job(name).study
-    steps = np.arange(1, 5) * study.experiment.steps // 4
-    columns = {"episode_return": np.arange(4.0)}
-    study_folders.write(
-        jobs.folder(name),
-        study.experiment,
-        lambda method, seed: columns,
-        steps=steps,
-        methods=study.methods,
-        seeds=study.seeds,
-    )
-
-
 def test_a_real_study(here, monkeypatch):
     """Run, stopped by its time limit, resumed, drawn; of one method."""
     study = artefacts.Study("permuted_mnist", ("cpr",))
     smaller = dataclasses.replace(artefacts.get("perm_mnist"), studies=(study,))
     monkeypatch.setitem(artefacts.ARTEFACTS, "perm_mnist", smaller)
-    jax.config.update("jax_disable_most_optimizations", True)
     fields = "dataset=digits examples_per_task=32 batch_size=8 rows_per_task=1 hidden=8 tasks=2"
     words = ["reproduce", "perm_mnist", "--scale", "smoke", "--out", "x", "--quiet"]
     for each in [*fields.split(), "diagnostics=false"]:
         words += ["--set", each]
-    try:
-        assert cli.main([*words, "--time-limit", "0.001s"]) == 75
-        assert not (here / "x/perm_mnist.svg").exists()
-        assert cli.main(words) == 0
-        assert set(load("x/permuted_mnist").method) == {"cpr"}
-        log = (here / "x/permuted_mnist/log.txt").read_text()
-        assert log.count("resumed") == 1
-        assert "test accuracy" in (here / "x/perm_mnist.svg").read_text()
-        assert cli.main(words) == 0  # nothing is left to run
-        assert (here / "x/permuted_mnist/log.txt").read_text() == log
-    finally:
-        jax.config.update("jax_disable_most_optimizations", False)
+    assert cli.main([*words, "--time-limit", "0.001s"]) == 75
+    assert not (here / "x/perm_mnist.svg").exists()
+    assert cli.main(words) == 0
+    assert set(load("x/permuted_mnist").method) == {"cpr"}
+    log = (here / "x/permuted_mnist/log.txt").read_text()
+    assert log.count("resumed") == 1
+    assert "test accuracy" in (here / "x/perm_mnist.svg").read_text()
+    assert cli.main(words) == 0  # nothing is left to run
+    assert (here / "x/permuted_mnist/log.txt").read_text() == log
     written, _ = manifest.read(here / "x/permuted_mnist")
     assert written["experiment"]["dataset"] == "digits"
 

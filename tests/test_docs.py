@@ -52,7 +52,7 @@ ELSEWHERE = {
         "tests/analysis/test_data_format.py"
     ),
     "continual render runs/ant --method cpr --friction 0.02 --friction 2 --out cpr.mp4": (
-        "tests/experiments/test_render.py"
+        "tests/experiments/render/test_filmed.py"
     ),
     "continual report runs/digits --watch": "tests/analysis/test_report_page.py",
     "continual run slippery_ant --seeds 15 --launcher submitit --slurm partition=gpu "

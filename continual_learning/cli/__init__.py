@@ -24,10 +24,6 @@ READER_GONE = 128 + 13
 """Exit code of a program whose output nobody reads any more (SIGPIPE), as of `| head -1`."""
 
 
-INTERRUPTED = 128 + 2
-"""Exit code of a program that was interrupted (SIGINT)."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command, that of the process if none is given; the exit code."""
     if argv is not None:
@@ -35,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _main(sys.argv[1:])
     except KeyboardInterrupt:
-        ahead.leave(INTERRUPTED)
+        ahead.leave(ahead.INTERRUPTED)
         raise
     ahead.leave(code)
     return code

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from continual_learning.cli import bench, studies
+from continual_learning.cli import bench, jobs, studies
 from continual_learning.experiments import extras, options
 from continual_learning.experiments.errors import StudyError, unknown
 
@@ -123,28 +123,49 @@ def _reproduce(args: argparse.Namespace) -> int:
 def _ensure(
     args: argparse.Namespace, spec: Any, methods: list[str], folder: Path, end: float | None
 ) -> int:
-    """Runs a study, or what is left of it; the exit code."""
+    """Runs a study, or what is left of it, also in jobs; the exit code."""
     from continual_learning.analysis.paper import plan
-    from continual_learning.analysis.paper.folders import Folder
+    from continual_learning.analysis.paper.folders import whole
+    from continual_learning.experiments.jobs import tree
     from continual_learning.experiments.storage import manifest
     from continual_learning.experiments.study import Study
 
-    begun = (folder / manifest.STUDY).exists()
+    in_jobs = tree.is_tree(folder)
+    begun = in_jobs or (folder / manifest.STUDY).exists()
     seeds = list(range(spec.seeds))
-    if begun:
-        study = Study(spec, methods, seeds).to_dict()
-        manifest.check_same(folder, manifest.read(folder)[0], study)
-        if plan.finished(Folder.read(folder)):
-            return 0
-    launch, running = studies.launch(args), studies.running(args)
+    if in_jobs:
+        for held in whole(folder):
+            held.check_same(spec, methods, seeds)
+    elif begun:
+        asked = Study(spec, methods, seeds).to_dict()
+        manifest.check_same(folder, manifest.read(folder)[0], asked)
+    if begun and all(map(plan.finished, whole(folder))):
+        return 0
+    running = studies.running(args)
     if end is not None:
         # A study that begins too late stops after its first chunk.
         running["time_limit"] = max(end - time.monotonic(), 0.001)
     if not args.quiet:
         print(f"{folder}: {spec.name}, {len(methods)} methods, {spec.seeds} seeds")
+    if in_jobs:
+        return _resume_jobs(folder, running)
+    launch = studies.launch(args)
     if begun:
         return launch.resume(folder, **running)
     return launch.run(spec, methods, seeds, folder, **running)
+
+
+def _resume_jobs(folder: Path, running: dict[str, Any]) -> int:
+    """Goes on with the jobs of a study; the exit code, 75 also if a scheduler has them now."""
+    from continual_learning.experiments.jobs import manage, states, tree
+    from continual_learning.experiments.launch import REQUEUE
+
+    code = manage.resume(folder, running=jobs.running_of(running))
+    words = {state.word for state in states.states(tree.read(folder)).values()}
+    if code or words == {"finished"}:
+        return code
+    print(f"{folder}: its jobs are under way. Repeat the command when they are finished.")
+    return REQUEUE
 
 
 def _ensure_times(args: argparse.Namespace, artefact: Any, out: Path) -> Path:

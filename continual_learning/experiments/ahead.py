@@ -13,6 +13,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+INTERRUPTED = 128 + 2
+"""Exit code of a program that was interrupted (SIGINT)."""
+
+_PATIENCE = 2.0  # seconds
+
 
 def one_ahead(make: Callable[[str], T], names: Sequence[str], threads: bool = True) -> Iterator[T]:
     """Yields `make` of every name in turn, while that of the next one is under way in a thread.
@@ -35,8 +40,9 @@ def one_ahead(make: Callable[[str], T], names: Sequence[str], threads: bool = Tr
 def leave(code: int) -> None:
     """Ends the process now if something is still being made, which nobody will use.
 
-    To be called at the very end, in a process that is one's own. A compilation cannot be stopped,
-    and an interpreter that ends while one is under way would crash. Otherwise nothing happens.
+    To be called at the very end of a script, before `sys.exit(code)`; functions of `atexit` are not
+    called then. A compilation cannot be stopped, and an interpreter that ends while one is under
+    way would crash: without this, it waits. If nothing is being made, nothing happens.
 
     Args:
       code: exit code.
@@ -52,18 +58,18 @@ class _Making(threading.Thread):
 
     def __init__(self, make: Callable[[str], Any], name: str):
         super().__init__(name=f"makes {name}", daemon=True)
-        self._make, self._of = make, name
+        self._make, self.of = make, name
         self._made: list[Any] = []
         self.start()
 
     def run(self) -> None:
         with contextlib.suppress(Exception):  # it is raised in its turn
-            self._made.append(self._make(self._of))
+            self._made.append(self._make(self.of))
 
     def result(self) -> Any:
         """What was made; not kept here."""
         self.join()
-        return self._made.pop() if self._made else self._make(self._of)
+        return self._made.pop() if self._made else self._make(self.of)
 
 
 def _under_way() -> list[_Making]:
@@ -72,6 +78,23 @@ def _under_way() -> list[_Making]:
 
 @atexit.register
 def _wait() -> None:
-    """Where nobody called `leave`: slow, but without a crash."""
-    for each in _under_way():
-        each.join()
+    """Where nobody called `leave`, with an exit code that is not known here: waits.
+
+    An interrupt, whose exit code is known, ends it: the one that ended the script, or one that
+    comes meanwhile.
+    """
+    try:
+        if isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+            raise KeyboardInterrupt
+        for each in _under_way():
+            each.join(_PATIENCE)
+            if each.is_alive():
+                print(
+                    f"Waiting for {each.of}, which is being compiled; that cannot be stopped. "
+                    f"Ctrl-C ends the process at once; so does `{__name__}.leave(code)` at the "
+                    "end of a script.",
+                    file=sys.stderr,
+                )
+            each.join()
+    except KeyboardInterrupt:
+        leave(INTERRUPTED)

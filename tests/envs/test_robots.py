@@ -4,7 +4,9 @@ Compiling the physics is what these tests cost, so everything about a robot shar
 """
 
 import re
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 
 import jax
@@ -12,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.envs.robots import BRAX_SOLVER, Ant, Humanoid, Solver
+from continual_learning.envs.robots import BRAX_SOLVER, Ant, Humanoid, Solver, robot
 from tests.envs.toys import usual
 
 with warnings.catch_warnings():
@@ -216,3 +218,22 @@ def test_matrix_products_of_the_physics_are_exact_unless_told(precision):
 def test_wrong_settings(wrong, says):
     with pytest.raises(ValueError, match=says):
         Ant(**wrong)
+
+
+def test_robots_are_made_quietly_in_several_threads(monkeypatch):
+    load, inside, most = robot.mjcf.load, [], []
+
+    def noted(path):
+        inside.append(path)
+        most.append(len(inside))
+        time.sleep(0.05)
+        system = load(path)
+        inside.pop()
+        return system
+
+    monkeypatch.setattr(robot.mjcf, "load", noted)
+    filters = list(warnings.filters)
+    with ThreadPoolExecutor(3) as threads:
+        made = list(threads.map(lambda _: Ant("mjx"), range(3)))  # a warning would be an error
+    assert [each.action_size for each in made] == [8, 8, 8] and most == [1, 1, 1]
+    assert warnings.filters == filters

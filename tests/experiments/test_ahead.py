@@ -1,5 +1,6 @@
 """One thing ahead: in which order things are made, what fails, and how a process ends."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -73,34 +74,60 @@ def test_what_fails_does_so_in_its_turn_if_it_fails_again(for_ever):
         assert list(made) == ["b"]
 
 
-def process(script):
-    """Exit code and output of a process that makes `a` and then, for long, `b`."""
-    head = """
-import sys, time
+HEAD = """
+import signal, sys, time
 from continual_learning.experiments.ahead import leave, one_ahead
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where tests run in the background
 def make(name):
     time.sleep(0 if name == "a" else seconds)
     print("made", name, flush=True)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", head + script],
+
+
+def begun(script):
+    """A process that makes `a` and then, for long, `b`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HEAD + script],
         cwd=ROOT,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=300,
     )
-    assert not done.stderr
-    return done.returncode, done.stdout.split("\n")[:-1]
+
+
+def process(script):
+    """Its exit code and output, once it has ended."""
+    with begun(script) as running:
+        out, told = running.communicate(timeout=SOON)
+    return running.returncode, out.split("\n")[:-1], told
 
 
 def test_a_process_leaves_at_once_what_it_makes():
     script = "seconds = 3600; next(one_ahead(make, 'ab')); print('so far'); leave(75)"
-    assert process(script) == (75, ["made a", "so far"])
+    assert process(script) == (75, ["made a", "so far"], "")
 
 
 def test_a_process_that_does_not_leave_waits():
     script = "seconds = 0.5; next(one_ahead(make, 'ab')); print('end', flush=True); sys.exit(75)"
-    assert process(script) == (75, ["made a", "end", "made b"])
+    assert process(script) == (75, ["made a", "end", "made b"], "")
+
+
+def test_a_process_that_waits_for_long_says_how_to_leave():
+    with begun("seconds = 3600; next(one_ahead(make, 'ab'))") as running:
+        assert running.stderr is not None
+        told = running.stderr.readline()
+        assert told.startswith("Waiting for b, which is being compiled")
+        assert "ahead.leave(code)" in told
+        running.send_signal(signal.SIGINT)
+        assert running.communicate(timeout=SOON) == ("made a\n", "")
+    assert running.returncode == 130
+
+
+def test_a_process_that_an_interrupt_ended_leaves():
+    script = "seconds = 3600; next(one_ahead(make, 'ab')); raise KeyboardInterrupt"
+    code, out, told = process(script)
+    assert (code, out) == (130, ["made a"])
+    assert told.endswith("KeyboardInterrupt\n") and "Waiting" not in told
 
 
 def test_nothing_to_leave():

@@ -260,10 +260,12 @@ def test_no_good_checkpoint_is_an_error_and_nothing_is_removed(folder):
         for chunk in ("000001", "000002"):
             flip(folder / "checkpoints/cpr" / chunk / "lane-0001.npz")
         before = names(folder)
-        with pytest.raises(StoreError, match=r"no other checkpoint. Nothing was removed") as error:
+        with pytest.raises(
+            StoreError, match=r"no other checkpoint, .* Nothing was removed"
+        ) as error:
             store.restore("cpr", state_after(0))
-        assert "000001 is damaged: lane-0001.npz has changed" in str(error.value)
-        assert "000002 is damaged: lane-0001.npz has changed" in str(error.value)
+        assert "000001 is damaged: 000001/lane-0001.npz has changed" in str(error.value)
+        assert "000002 is damaged: 000002/lane-0001.npz has changed" in str(error.value)
     assert names(folder) == before
 
 

@@ -13,6 +13,7 @@ from continual_learning.experiments import control, launch, registry, spec
 from continual_learning.experiments.base import MethodSpec
 from continual_learning.experiments.control_spec import PARAMETERS, ControlSpec
 from continual_learning.experiments.errors import StudyError
+from tests.experiments.sharing import share_program
 
 TINY = {
     "tasks": 2,
@@ -125,6 +126,7 @@ def studies(tmp_path_factory):
     experiment = tiny(**{"cpr.every": 2})
     with pytest.MonkeyPatch.context() as patch, jax.numpy_rank_promotion("allow"):
         patch.setattr(agent, "improve", counted)
+        share_program(patch)
         whole, parts = folder / "whole", folder / "parts"
         assert launch.run(experiment, ["cpr"], [0, 3], whole, quiet=True) == 0
         count = len(traced)

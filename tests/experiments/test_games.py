@@ -12,6 +12,7 @@ from continual_learning.envs import minatar
 from continual_learning.experiments import games, games_spec, launch, registry, spec
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.games_spec import GamesSpec
+from tests.experiments.sharing import share_program
 
 TINY = {
     "games": ("breakout", "freeway"),
@@ -123,6 +124,7 @@ def studies(tmp_path_factory):
     experiment = tiny(**{"cpr.every": 2})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(agent, "statistics", counted)
+        share_program(patch)
         whole, parts = folder / "whole", folder / "parts"
         assert launch.run(experiment, ["cpr"], [0, 3], whole, quiet=True) == 0
         count = len(traced)

@@ -202,7 +202,9 @@ def test_killed_at_many_random_moments(whole, tmp_path):
         check_killed(whole, tmp_path / f"study{i}", 4, random.Random(i + 1))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_signals_end_at_the_next_chunk(whole, tmp_path, number):
     path = tmp_path / "study"
     process = start(path)

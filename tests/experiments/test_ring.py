@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from continual_learning.agents.replay import Replay
+from continual_learning.analysis import load
 from continual_learning.experiments.storage import ring
 from continual_learning.experiments.storage.store import Store, StoreError
 from tests.experiments.ring_program import LANES, Program, check_same, flip
@@ -174,10 +175,20 @@ def test_rows_that_both_checkpoints_need(program):
         program.add(2, 2)
         program.save()
     flip(program.folder / "000000.rows" / "lane-0000.npz")
-    before = names(program.folder)
-    with pytest.raises(StoreError, match=r"no other checkpoint. Nothing was removed"):
+    study = program.folder.parents[1]
+    before, metrics = names(study), load(study)
+    with pytest.raises(StoreError) as error:
         program.restore()
-    assert names(program.folder) == before
+    told = str(error.value).splitlines()
+    file = "000000.rows/lane-0000.npz has changed since it was written"
+    assert told[:-1] == [
+        f"The checkpoint {program.folder / chunk} is damaged: {file}."
+        for chunk in ("000002", "000001")
+    ]
+    assert told[-1].startswith("sac has no other checkpoint, so it cannot go on from here.")
+    assert f"its metrics are whole ({study / 'metrics' / 'sac'})" in told[-1]
+    assert "`continual run` into a new folder" in told[-1]
+    assert names(study) == before and load(study).equals(metrics)
 
 
 def test_a_damaged_list_costs_no_rows(program):

@@ -8,7 +8,9 @@ from continual_learning.experiments import launch, registry
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.study import Study
 
-SPEC = registry.get("permuted_digits").override(tasks=2, examples_per_task=64, hidden=(8,))
+SPEC = registry.get("permuted_digits").override(
+    tasks=2, examples_per_task=64, hidden=(8,), diagnostics=False
+)
 LANES = {"max_reset": [0.5, 0.25, 0.5], "every": [1, 1, 2]}
 SEEDS = [3, 3, 4]
 

@@ -23,7 +23,7 @@ from continual_learning.optim import (
 from continual_learning.optim.rewrite import kept, reset_units
 from continual_learning.optim.trees import arrays
 
-few = hypothesis.settings(max_examples=max(8, hypothesis.settings().max_examples // 8))
+few = hypothesis.settings(max_examples=max(5, hypothesis.settings().max_examples // 8))
 
 
 @st.composite

@@ -50,6 +50,19 @@ class Folder:
             methods, seeds = _list(study, "methods", str), _list(study, "seeds", int)
         return cls(path, experiment, methods, tuple(dict.fromkeys(seeds)), (path,))
 
+    def check_same(
+        self, experiment: ExperimentSpec, methods: Iterable[str], seeds: Iterable[int]
+    ) -> None:
+        """Raises a StoreError that lists what differs, unless it is a study of just these."""
+        asked, here = (
+            {"experiment": spec.to_dict(e), "methods": sorted(m), "seeds": sorted(s)}
+            for e, m, s in (
+                (experiment, methods, seeds),
+                (self.spec, self.methods, self.seeds),
+            )
+        )
+        manifest.check_same(self.path, manifest.plain(here), asked)
+
     def unusual(self) -> dict[str, tuple[Any, Any]]:
         """{field: (here, usually)} of what is not as the experiment of that name has it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import threading
 import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -21,6 +22,9 @@ from continual_learning.envs.robots.physics import MJX, Backend, Body, Generaliz
 
 ABSURD_SPEED = 1e3
 """Above this, in m/s or rad/s, a velocity counts as diverged."""
+
+# Filters of warnings are those of the process, and robots may be made in several threads.
+_FILTERS = threading.Lock()
 
 
 class Solver(NamedTuple):
@@ -94,7 +98,7 @@ class Robot(abc.ABC):
                 raise ValueError(
                     f"{name} must be one of {', '.join(values)}; got {getattr(self, name)!r}."
                 )
-        with warnings.catch_warnings():
+        with _FILTERS, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Brax says that its pipelines are kept as they are
             path = epath.resource_path("brax") / "envs/assets" / self.model
             system = mjcf.load(path)

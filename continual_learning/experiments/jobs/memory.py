@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from continual_learning.experiments.jobs.states import claimed
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.store import Store
-from continual_learning.experiments.sweeps.plan import divide
+from continual_learning.experiments.sweeps.plan import SMALLER, divide
 
 _LOCK = "jobs.lock"  # held while the list of jobs is changed
 
@@ -56,14 +57,12 @@ def attempt(tree: trees.Tree, name: str, **running: Any) -> int | None:
 def halve(tree: trees.Tree, name: str) -> trees.Tree:
     """Puts two jobs into the place of one that ran out of memory, with what it has done.
 
-    The caller is the only one that runs the job.
+    Its log, and what went beside the store, such as TensorBoard's files, stay where they are. The
+    caller is the only one that runs the job.
     """
     study, folder = tree.job(name).study, tree.folder(name)
     if study.lanes == 1:
-        raise StudyError(
-            f"{folder} ran out of memory with a single lane. Choose a smaller program (fewer "
-            "environments, a smaller replay)."
-        )
+        raise StudyError(f"{folder} ran out of memory with a single lane. {SMALLER}")
     begun = (folder / manifest.STUDY).is_file()
     done = begun and any(Store.read(folder).progress().values())
     if done and len(study.methods) > 1:
@@ -89,9 +88,16 @@ def halve(tree: trees.Tree, name: str) -> trees.Tree:
         each = tree.jobs.values()
         jobs = [new for job in each for new in (halves if job.name == name else [job])]
         tree = trees.replace(tree, jobs)
-    shutil.rmtree(folder, ignore_errors=True)  # it may have run out before there was one
+    _retire(folder)
     sizes = " and ".join(str(half.study.lanes) for half in halves)
     trees.note(
         tree.path, f"{name}: {study.lanes} lanes ran out of memory; two jobs of {sizes} instead."
     )
     return tree
+
+
+def _retire(folder: Path) -> None:
+    """Removes what makes a folder that of a study; it may have run out before there was one."""
+    (folder / manifest.STUDY).unlink(missing_ok=True)
+    for name in ("metrics", "checkpoints"):
+        shutil.rmtree(folder / name, ignore_errors=True)

@@ -62,7 +62,7 @@ def checksum(path: Path) -> str:
 def check(path: Path, expected: str | None) -> None:
     """Raises `Damaged` unless a file has this checksum."""
     if checksum(path) != expected:
-        raise Damaged(f"{path.name} has changed since it was written")
+        raise Damaged(f"{path.parent.name}/{path.name} has changed since it was written")
 
 
 def _bits(value: Any) -> np.ndarray:

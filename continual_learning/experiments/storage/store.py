@@ -197,8 +197,10 @@ class Store:
             return chunk, state
         if damaged:
             raise StoreError(
-                "\n".join(damaged.values()) + f"\n{method} has no other checkpoint. Nothing was "
-                "removed: restore the files from a copy, or start in another folder."
+                "\n".join(damaged.values()) + f"\n{method} has no other checkpoint, so it cannot "
+                "go on from here. Nothing was removed, and its metrics are whole "
+                f"({self._parts.folder / method}). Copy the damaged files back and resume, or "
+                "begin anew: `continual run` into a new folder."
             )
         self._start_over(method)
         return None

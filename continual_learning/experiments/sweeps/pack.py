@@ -20,7 +20,7 @@ from continual_learning.experiments import build
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.runner import Lanes, program_of
 from continual_learning.experiments.study import Study
-from continual_learning.experiments.sweeps.plan import divide, lanes_of
+from continual_learning.experiments.sweeps.plan import SMALLER, divide, lanes_of
 
 SHARE = 0.9
 """Of the memory that is there: allocators round up, checkpoints need some, and compilers that try
@@ -85,11 +85,10 @@ def fit(lanes: int, limit: int, bytes_at: Callable[[int], float]) -> Fit:
         fitting = max([n for n in measured if measured[n] <= limit], default=1)
         too_many = min([n for n in measured if measured[n] > limit], default=lanes + 1)
         if too_many == 1:
-            needs = size_of(measured[1]) if measured[1] < math.inf else "more"
+            needs = size_of(measured[1]) if measured[1] < math.inf else "more than there is"
             raise StudyError(
-                f"A single lane needs {needs} of memory, and there are "
-                f"{size_of(limit)}. Choose a smaller program (fewer environments, a smaller "
-                "replay), or give more: --memory."
+                f"The program of a single lane needs {needs}; of this device it may take "
+                f"{size_of(limit)}. {SMALLER} `--memory` says how much of it may be taken."
             )
         known = {n: needed for n, needed in measured.items() if needed < math.inf}
         guess = Line.through(known).most(limit) if known else 1

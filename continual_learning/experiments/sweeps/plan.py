@@ -11,6 +11,12 @@ from continual_learning.experiments.study import Study
 from continual_learning.experiments.sweeps.grid import Configuration, Grid, apply
 from continual_learning.experiments.sweeps.settings import check, settings
 
+SMALLER = (
+    "Use fewer environments, a smaller batch or replay (capacity), a smaller `--scale`, or a "
+    "device with more memory."
+)
+"""What to do where not even one lane fits."""
+
 
 def programs(
     experiment: ExperimentSpec,

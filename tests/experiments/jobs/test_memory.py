@@ -19,7 +19,6 @@ from tests.experiments import counting
 from tests.experiments.sweeps import hill as problem
 
 hill = problem.hill
-quick_compilation = problem.quick_compilation
 LANES = Study(
     problem.SPEC.override(tasks=3),
     ["cpr"],
@@ -78,7 +77,8 @@ def test_the_process_of_a_job_runs_both_halves(made, whole, greedy, capsys):
     now = tree.read(made.path)
     check_same(load(made.path), whole)
     assert [state.word for state in states.states(now).values()] == [*["finished"] * 3, "not begun"]
-    assert not now.folder("all").exists() and not now.failure("all").exists()
+    left = {path.name for path in now.folder("all").iterdir()}
+    assert left == {"environment.json", "lock", "log.txt"} and not now.failure("all").exists()
     # A scheduler that queues the job again knows it by its old name.
     assert worker.work(now, "all", Running()) == 0
     assert worker.work(made, "all", Running()) == 0
@@ -99,6 +99,22 @@ def test_what_was_done_is_not_lost(made, whole, greedy):
     assert manage.resume(made.path, _Here()) == 0
     rows = load([made.path / "jobs" / name for name in ("alla", "allb")])
     check_same(rows, whole)
+
+
+def test_what_lies_beside_the_store_stays(made, greedy):
+    """The log of the job and its curves up to there; those of the halves go on from there."""
+    running, own = Running(time_limit=0.0, sinks=("tensorboard",)), made.folder("all")
+    assert worker.work(made, "all", running) == 75
+    log, curves = (own / "log.txt").read_text(), _files(own / "tensorboard")
+    assert {path.parent.name for path in curves} == {
+        f"seed_{i}-max_reset=0.{i + 1}" for i in range(5)
+    }
+    greedy[0] = 4
+    assert worker.work(made, "all", running) == 75
+    assert (own / "log.txt").read_text().startswith(log) and "cpr" in log
+    assert curves.items() <= _files(own / "tensorboard").items()
+    assert len(_files(made.folder("alla") / "tensorboard")) == 2
+    assert states.states(tree.read(made.path)).keys() == {"alla", "allb", "b"}
 
 
 def test_a_replay_is_divided(hill, monkeypatch, greedy):
@@ -195,6 +211,10 @@ def test_lanes_that_are_not_equally_far_do_not_go_on_together(hill):
     ):
         gather(hill / "both", study, [(folder, 0) for folder in folders])
     assert not (hill / "both").exists()
+
+
+def _files(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def _kill(*_):

@@ -45,11 +45,3 @@ def hill(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "data", lambda experiment: ())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    """Programs that run for milliseconds, or not at all, need not be good."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)

@@ -19,7 +19,6 @@ from tests.experiments.sweeps import here as launcher
 from tests.experiments.sweeps import hill as problem
 
 hill, here = problem.hill, launcher.here
-quick_compilation = problem.quick_compilation
 GRID = ["max_reset=0.01,0.02,0.03,0.04"]
 STOP = ["--time-limit", "0.001s"]
 

@@ -15,7 +15,6 @@ from tests.experiments import counting
 from tests.experiments.sweeps import hill as problem
 
 hill = problem.hill
-quick_compilation = problem.quick_compilation
 GRID = ["max_reset=0.01:0.05:0.01", "every=100,200,400"]
 
 

@@ -9,7 +9,6 @@ from tests.experiments.sweeps import here as launcher
 from tests.experiments.sweeps import hill as problem
 
 hill, here = problem.hill, launcher.here
-quick_compilation = problem.quick_compilation
 GRID = ["max_reset=0.01:0.05:0.01", "every=100,200,400"]
 ORDER = ["hyper_max_reset", "hyper_every", "seed", "step"]
 HALVING = ["--halving", "3", "--lanes", "12"]

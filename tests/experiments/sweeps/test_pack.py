@@ -14,9 +14,7 @@ from continual_learning.experiments.runner import Lanes, program_of
 from continual_learning.experiments.sweeps import pack
 from continual_learning.experiments.sweeps.pack import Line, fit
 from continual_learning.experiments.sweeps.plan import lanes_of, programs
-from tests.experiments.sweeps import hill
 
-quick_compilation = hill.quick_compilation
 SPEC = registry.get("permuted_digits").override(
     tasks=2, examples_per_task=64, hidden=(8,), diagnostics=False
 )
@@ -43,7 +41,7 @@ def test_the_blocks_of_a_line(lanes, fixed, per_lane, limit):
 
     most = min(lanes, (limit - fixed) // per_lane)
     if most < 1:
-        with pytest.raises(StudyError, match="A single lane needs"):
+        with pytest.raises(StudyError, match="program of a single lane needs"):
             fit(lanes, limit, bytes_at)
         return
     found = fit(lanes, limit, bytes_at)
@@ -73,7 +71,11 @@ def test_a_program_that_cannot_even_be_compiled_is_too_large(lanes, most):
 
 
 def test_nothing_can_be_compiled():
-    with pytest.raises(StudyError, match="A single lane needs more of memory, and there are 1 kB"):
+    with pytest.raises(
+        StudyError,
+        match=r"The program of a single lane needs more than there is; of this device it may take "
+        r"1 kB\. Use fewer environments, .*`--scale`, or a device with more memory\. `--memory`",
+    ):
         fit(8, 1000, lambda count: math.inf)
 
 
@@ -168,7 +170,7 @@ def test_too_much_is_divided(study, measured, monkeypatch):
     assert [block.lanes for block in blocks] == [4, 4]
     assert blocks[0].seeds + blocks[1].seeds == study.seeds  # pyright: ignore
     with pytest.raises(
-        StudyError, match=r"A single lane needs .* kB of memory, and there are 1 kB.*--memory"
+        StudyError, match=r"a single lane needs [\d.]+ kB; of this device it may take 1 kB\. Use"
     ):
         pack.blocks(study, limit=1000)
 

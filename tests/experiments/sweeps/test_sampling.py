@@ -12,7 +12,6 @@ from continual_learning.experiments.sweeps.sweep import last_jobs
 from tests.experiments.sweeps import hill as problem
 
 hill = problem.hill
-quick_compilation = problem.quick_compilation
 GRID = ["max_reset=0.005:0.1:0.005", "every=100:1000:100"]
 
 
