@@ -319,3 +319,15 @@ def test_a_graph_of_another_model_is_an_error():
         graph.with_features(lambda p, x: jnp.tanh(x @ p["b"]) @ p["d"])(
             arrays(b=(4, 5), d=(5, 2)), x
         )
+
+
+def test_units_that_no_weight_reads_are_named():
+    params, x = arrays(a=(4, 5), c=(3, 2)), jnp.ones((3, 4))
+
+    def apply(p, x):
+        return jnp.tanh((x @ p["a"])[:, 1:4]) @ p["c"]
+
+    graph = trace_units(apply, params, x)
+    assert list(graph.names) == ["a"]
+    with pytest.raises(ValueError, match=r"no weight reads units \[0, 4\] of layer 'a'.*CPR"):
+        graph.with_features(apply)(params, x)

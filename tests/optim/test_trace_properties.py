@@ -38,7 +38,12 @@ def test_features_of_random_programs(program):
     x = jax.random.normal(jax.random.key(0), (3, *program.points[0]))
     params = randomised({name: jnp.ones(shape) for name, shape in program.params.items()})
     graph = trace_units(program, params, x[:1])
-    found = jit(graph.with_features(program))(params, x)
+    try:
+        found = jit(graph.with_features(program))(params, x)
+    except ValueError as refused:
+        # Of a layer one column of which chooses between others, the rest is not read.
+        assert "strange" in program.words and "no weight reads units" in str(refused)
+        return
     expected = jit(program.__call__)(params, x)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3), found[0], expected

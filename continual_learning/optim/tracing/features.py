@@ -81,8 +81,13 @@ def _plan(graph: UnitGraph, program: Program) -> _Plan:
     after, before = [], []
     for layer in graph.layers:
         chosen = _chosen(history, layer.size, labels[layer.name])
-        if sum(map(len, chosen.values())) < layer.size:
-            raise ValueError(f"with_features: no weight reads all units of layer {layer.name!r}.")
+        unread = sorted(set(range(layer.size)).difference(*chosen.values()))
+        if unread:
+            raise ValueError(
+                f"with_features: no weight reads units {unread} of layer {layer.name!r}, so they "
+                "have no features. Leave them out of the model, or use a method that needs none: "
+                "CPR, ReGraMa, ShrinkAndPerturb."
+            )
         after.append(
             [_part(program, history, n, labels[layer.name], units) for n, units in chosen.items()]
         )
