@@ -98,7 +98,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         facts |= part_of("compiled", words, args.lanes, cache)
         for row in facts["rows"]:
-            row |= {"peak": part_of("run", words, [row["lanes"]], cache)["peak"]}
+            row["peak"] = part_of("run", words, [row["lanes"]], cache)["peak"]
             if row["peak"]:
                 row["predicted_over_peak"] = row["predicted"] / row["peak"]
                 row["planned_over_peak"] = row["planned"] / row["peak"]
