@@ -186,7 +186,7 @@ def test_rows_that_both_checkpoints_need(program):
         for chunk in ("000002", "000001")
     ]
     assert told[-1].startswith("sac has no other checkpoint, so it cannot go on from here.")
-    assert f"its metrics are whole ({study / 'metrics' / 'sac'})" in told[-1]
+    assert f"its metrics were not touched ({study / 'metrics' / 'sac'})" in told[-1]
     assert "`continual run` into a new folder" in told[-1]
     assert names(study) == before and load(study).equals(metrics)
 

@@ -198,7 +198,7 @@ class Store:
         if damaged:
             raise StoreError(
                 "\n".join(damaged.values()) + f"\n{method} has no other checkpoint, so it cannot "
-                "go on from here. Nothing was removed, and its metrics are whole "
+                "go on from here. Nothing was removed, and its metrics were not touched "
                 f"({self._parts.folder / method}). Copy the damaged files back and resume, or "
                 "begin anew: `continual run` into a new folder."
             )
