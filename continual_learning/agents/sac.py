@@ -26,7 +26,10 @@ from continual_learning.agents.tasks import Tasks
 from continual_learning.envs.base import Task
 from continual_learning.envs.episodes import Episodes, Live
 from continual_learning.envs.streams import TaskStream
-from continual_learning.optim.branch import when
+
+OPTIONS = WHOLE_LOOPS | {"xla_gpu_dot_merger_threshold_mb": "0"}
+"""The policy reads what was acted on and what was reached: products with the same weights, which the
+compiler would join only to copy the halves of the result out again."""
 
 
 class SACState(NamedTuple):
@@ -106,16 +109,9 @@ def sac(
             live.observation, action, reached.reward, reached.terminated, reached.observation
         )
         stored = replay.add(state.replay, new)
-        # Drawn before the branch: what passes into one may be copied, and the replay is large.
-        args = learning.draw(stored, state.key, state.steps), hyper
-        unsaid = jnp.zeros(len(METRICS))
         due = after.state.steps * episodes.count >= config.learning_starts
-        learner, metrics = when(
-            due,
-            lambda carry, args: learning.learn(carry[0], *args),
-            (state.learner, unsaid),
-            args,
-        )
+        drawn = learning.draw(stored, state.key, state.steps)
+        learner, metrics = learning.learn(state.learner, drawn, hyper, due)
         state = state._replace(learner=learner, replay=stored, steps=state.steps + 1)
         return state, after, (tally(reached), jnp.mean(reached.reward), (metrics, due))
 
@@ -173,4 +169,4 @@ def sac(
         return strongly_typed(state._replace(replay=kept, episodes=live.state)), rows
 
     chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
-    return Trainer(init, chunk, chunks, (), "latest_return", ring="replay", options=WHOLE_LOOPS)
+    return Trainer(init, chunk, chunks, (), "latest_return", ring="replay", options=OPTIONS)

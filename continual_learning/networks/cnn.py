@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from continual_learning.networks.conv import Conv
 from continual_learning.networks.mlp import activation, dense, initialiser
@@ -13,6 +14,9 @@ from continual_learning.networks.mlp import activation, dense, initialiser
 
 class CNN(nn.Module):
     """Convolutions `conv_0`, …, then dense layers as in `MLP`.
+
+    The first dense layer reads column by column, of a column every channel, of a channel every row:
+    the order in which the product of `banded` lies in memory.
 
     Attributes:
       image: (height, width, channels) of what it reads, which comes as a flat vector.
@@ -50,5 +54,5 @@ class CNN(nn.Module):
         x = x.reshape(*x.shape[:-1], *self.image)
         for i, channels in enumerate(self.channels):
             x = act(Conv(channels, self.size, init, self.plain, name=f"conv_{i}")(x))
-        x = x.reshape(*x.shape[:-3], -1)
+        x = jnp.moveaxis(x, -3, -1).reshape(*x.shape[:-3], -1)
         return dense(x, self.hidden, self.outputs, act, init, self.layer_norm)

@@ -30,25 +30,28 @@ def test_a_convolution_is_that_of_flax(size):
 
 @pytest.mark.parametrize("size", [1, 3, 5])
 def test_a_convolution_is_that_of_jax_side_by_side(size):
-    """Alone and under a vmap over kernels: values, and gradients of images and kernels."""
-    keys = jax.random.split(jax.random.key(0), 3)
+    """Alone and under a vmap over networks: values, and gradients of images, kernels, biases."""
+    keys = jax.random.split(jax.random.key(0), 4)
     x = jax.random.normal(keys[0], (2, *IMAGE))
     kernels = jax.random.normal(keys[1], (3, size, size, IMAGE[-1], 4))
+    biases = jax.random.normal(keys[3], (3, 4))
     weights = jax.random.normal(keys[2], (2, *IMAGE[:2], 4))
 
-    def theirs(x, kernel):
+    def theirs(x, kernel, bias):
         numbers = ("NHWC", "HWIO", "NHWC")
-        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=numbers)
+        out = jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=numbers)
+        return out + jnp.broadcast_to(bias, out.shape)
 
     def all_of(conv):
-        def weighed(x, kernel):
-            return jnp.sum(weights * conv(x, kernel))
+        def weighed(x, *params):
+            return jnp.sum(weights * conv(x, *params))
 
-        def one(kernel):
-            return conv(x, kernel), jax.grad(weighed, (0, 1))(x, kernel)
+        def one(*params):
+            return conv(x, *params), jax.grad(weighed, (0, 1, 2))(x, *params)
 
-        outside = jax.grad(lambda x: jax.vmap(weighed, (None, 0))(x, kernels).sum())(x)
-        return one(kernels[0]), jax.vmap(one)(kernels), outside
+        both = jax.vmap(weighed, (None, 0, 0))
+        outside = jax.grad(lambda x: both(x, kernels, biases).sum())(x)
+        return one(kernels[0], biases[0]), jax.vmap(one)(kernels, biases), outside
 
     close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4)  # noqa: E731
     jax.tree.map(close, all_of(convolution), all_of(theirs))
@@ -85,9 +88,9 @@ def test_units(params):
     x = jax.random.normal(jax.random.key(1), (8, 60))
     _, features, _ = units.with_features(NET.apply)(params, x)
     assert [f.shape for f in features.values()] == [(8, 4, 5, 6), (8, 4, 5, 2), (8, 7)]
-    # NHWC: channel 1 of 2 feeds every second row of the dense layer, and nothing else.
+    # The dense layer reads columns, channels, rows: channel 1 of 2, and nothing else.
     reads = units.outgoing({units.names[1]: np.array([False, True])})["params"]
-    assert np.asarray(reads["hidden_0"]["kernel"])[1::2].all()
+    assert np.asarray(reads["hidden_0"]["kernel"]).reshape(5, 2, 4, 7)[:, 1].all()
     assert sum(np.sum(mask) for mask in jax.tree.leaves(reads)) == 20 * 7
 
 
