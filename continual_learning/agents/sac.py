@@ -70,6 +70,8 @@ def sac(
     `plasticity` and, in the last row of a chunk, `ranks` (NaN in the others); with `eval_every`,
     there as well, what `Evaluation` says of the policy's likeliest actions.
 
+    Lanes of a `vmap` go in step: all have done equally many steps.
+
     `hyper` may hold `NUMBERS`, in place of the config's; the rest goes to the optimizers of policy
     and critics, which refuse what they do not know.
 

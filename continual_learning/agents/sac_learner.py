@@ -122,9 +122,9 @@ class SACLearner:
           learner: before them.
           drawn: by `draw`.
           hyper: of the seed.
-          due: whether there are any, bool []; else the learner is returned as it is, and zeros.
-            Where no lane is due the loop has no rounds. It is no branch, into and out of which the
-            whole learner would be copied.
+          due: whether there are any, bool [], the same in all lanes; else the learner is returned
+            as it is, and zeros. That is a loop of no rounds, not a branch, into and out of which
+            the whole learner would be copied, lane by lane.
 
         Returns:
           What the updates say is one array: a loop writes each of its outputs by a kernel of its
@@ -151,10 +151,7 @@ class SACLearner:
                 log_alpha_bounds=self.config.log_alpha_bounds,
                 sample_scores=self.config.sample_scores,
             )
-            new = updated, said + jnp.stack([metrics[name] for name in METRICS])
-            if due is True:
-                return new
-            return jax.tree.map(lambda new, old: jnp.where(due, new, old), new, carry)
+            return updated, said + jnp.stack([metrics[name] for name in METRICS])
 
         rounds = ratio if due is True else jnp.where(in_any_lane(due), ratio, 0)
         learner, said = jax.lax.fori_loop(0, rounds, body, (learner, jnp.zeros(len(METRICS))))
