@@ -28,8 +28,8 @@ from continual_learning.envs.episodes import Episodes, Live
 from continual_learning.envs.streams import TaskStream
 
 OPTIONS = WHOLE_LOOPS | {"xla_gpu_dot_merger_threshold_mb": "0"}
-"""The policy reads what was acted on and what was reached: products with the same weights, which the
-compiler would join only to copy the halves of the result out again."""
+"""The policy reads what was acted on and what was reached: products with the same weights, which
+the compiler would join only to copy the halves of the result out again."""
 
 
 class SACState(NamedTuple):
