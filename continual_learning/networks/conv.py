@@ -69,9 +69,7 @@ def convolution(x: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
     return _convolution(x, kernel, bias)
 
 
-convolution.defvjp(
-    lambda *args: jax.vjp(banded, *args), lambda pullback, slope: pullback(slope)
-)
+convolution.defvjp(lambda *args: jax.vjp(banded, *args), lambda pullback, slope: pullback(slope))
 
 
 def banded(x: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
