@@ -70,8 +70,6 @@ def sac(
     `plasticity` and, in the last row of a chunk, `ranks` (NaN in the others); with `eval_every`,
     there as well, what `Evaluation` says of the policy's likeliest actions.
 
-    Lanes of a `vmap` go in step: all have done equally many steps.
-
     `hyper` may hold `NUMBERS`, in place of the config's; the rest goes to the optimizers of policy
     and critics, which refuse what they do not know.
 
@@ -114,6 +112,7 @@ def sac(
         due = after.state.steps * episodes.count >= config.learning_starts
         drawn = learning.draw(stored, state.key, state.steps)
         learner, metrics = learning.learn(state.learner, drawn, hyper, due)
+        metrics = jnp.where(due, metrics, 0.0)
         state = state._replace(learner=learner, replay=stored, steps=state.steps + 1)
         return state, after, (tally(reached), jnp.mean(reached.reward), (metrics, due))
 

@@ -25,7 +25,6 @@ from continual_learning.agents.sac_actions import Actions, Problem, actions_of
 from continual_learning.agents.sac_config import NUMBERS, SACConfig
 from continual_learning.agents.sac_update import CRITICS, METRICS, Learner, apart, renewed, update
 from continual_learning.agents.tasks import ACTIONS, BATCHES, NETWORK, PROBE
-from continual_learning.optim.branch import in_any_lane
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,40 +121,35 @@ class SACLearner:
           learner: before them.
           drawn: by `draw`.
           hyper: of the seed.
-          due: whether there are any, bool [], the same in all lanes; else the learner is returned
-            as it is, and zeros. That is a loop of no rounds, not a branch, into and out of which
-            the whole learner would be copied, lane by lane.
+          due: whether there are any, bool []; else the learner stays as it is.
 
         Returns:
-          What the updates say is one array: a loop writes each of its outputs by a kernel of its
+          What the updates say is one array: a scan writes each of its outputs by a kernel of its
           own.
         """
         (batches, noise), made = drawn, self._transformations(hyper)
         numbers = self._numbers(hyper)
-        ratio = self.config.replay_ratio
-        keys = jax.random.split(noise, ratio)
 
-        def body(i: jax.Array, carry: tuple[Learner, jax.Array]) -> tuple[Learner, jax.Array]:
-            learner, said = carry
-            batch, key = jax.tree.map(lambda x: x[i], (batches, keys))
+        def body(learner: Learner, each: Any) -> tuple[Learner, jax.Array]:
             updated, metrics = update(
                 self.networks,
                 self.actions,
                 made,
                 learner,
-                batch,
-                key,
+                *each,
                 discount=numbers["discount"],
                 tau=numbers["tau"],
                 target_entropy=numbers["target_entropy"],
                 log_alpha_bounds=self.config.log_alpha_bounds,
                 sample_scores=self.config.sample_scores,
             )
-            return updated, said + jnp.stack([metrics[name] for name in METRICS])
+            if due is not True:
+                updated = jax.tree.map(lambda new, old: jnp.where(due, new, old), updated, learner)
+            return updated, jnp.stack([metrics[name] for name in METRICS])
 
-        rounds = ratio if due is True else jnp.where(in_any_lane(due), ratio, 0)
-        learner, said = jax.lax.fori_loop(0, rounds, body, (learner, jnp.zeros(len(METRICS))))
-        return learner, said / ratio
+        keys = jax.random.split(noise, self.config.replay_ratio)
+        learner, found = jax.lax.scan(body, learner, (batches, keys))
+        return learner, jnp.mean(found, axis=0)
 
     def describe(
         self, learner: Learner, stored: ReplayState, key: jax.Array, steps: jax.Array

@@ -14,21 +14,23 @@ def soft_value(q: jax.Array, log_prob: jax.Array, *, alpha: Number) -> jax.Array
     """Value of a state with its entropy bonus, from one action: min Q − α·log π.
 
     Args:
-      q: [critics, batch], of the action.
+      q: [2, batch], of the action, by both critics.
       log_prob: [batch], its log density.
       alpha: the temperature.
 
     Returns:
       [batch].
     """
-    return jnp.min(q, axis=0) - alpha * log_prob
+    # Not jnp.min: its gradient asks which entries equal the least one, and finds none where the
+    # compiler computed them twice and rounded differently. That would be 0/0.
+    return jnp.where(q[1] < q[0], q[1], q[0]) - alpha * log_prob
 
 
 def expected_soft_value(q: jax.Array, policy: Categorical, *, alpha: Number) -> jax.Array:
     """The same, expected over all actions: Σ π·(min Q − α·log π).
 
     Args:
-      q: [critics, batch, actions].
+      q: [2, batch, actions].
       policy: [batch, actions].
       alpha: the temperature.
 

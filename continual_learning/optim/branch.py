@@ -1,4 +1,4 @@
-"""Branches that stay real ones under `vmap`."""
+"""A conditional that stays a real branch under `vmap`."""
 
 from __future__ import annotations
 
@@ -58,15 +58,3 @@ def when(due: jax.Array, fn: Callable[[Carry, Args], Carry], carry: Carry, args:
 
 def _pick(due: jax.Array):
     return lambda new, old: jnp.where(due, new, old)
-
-
-@jax.custom_batching.custom_vmap
-def in_any_lane(due: jax.Array) -> jax.Array:
-    """Whether `due` (bool []) in any lane of the `vmap`s around it: one answer for all lanes."""
-    return due
-
-
-@in_any_lane.def_vmap
-def _(axis_size, in_batched, due):
-    # Once more, for a further vmap around this one.
-    return in_any_lane(jnp.any(due, axis=0)) if in_batched[0] else due, False

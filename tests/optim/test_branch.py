@@ -17,7 +17,7 @@ from continual_learning.optim import (
     ShrinkAndPerturb,
     attach_reset_method,
 )
-from continual_learning.optim.branch import in_any_lane, when
+from continual_learning.optim.branch import when
 
 # Everything here compiles far longer than it runs.
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -343,21 +343,3 @@ def test_random_bits_are_drawn_inside_branches_alone(method, vmaps):
     assert {"cond", "random_bits"} <= everywhere
     assert "cond" in outside
     assert not {"random_bits", "threefry2x32", "erf_inv", "while"} & outside
-
-
-def test_one_answer_for_all_lanes():
-    def double(x, due):
-        rounds = jnp.where(in_any_lane(due), 4, 0)
-        return jax.lax.fori_loop(0, rounds, lambda _, x: 2 * x, x)
-
-    for lanes in ((3,), (2, 3)):
-        both, x = double, jnp.arange(6.0)[: np.prod(lanes)].reshape(lanes)
-        for _ in lanes:
-            both = jax.vmap(both)
-        none = jnp.zeros(lanes, bool)
-        np.testing.assert_array_equal(both(x, none), x)
-        np.testing.assert_array_equal(both(x, none.at[..., 1].set(True)), 16 * x)
-        rounds = jax.make_jaxpr(both)(x, none)
-        assert "while" in str(rounds)
-        assert "bool[3]" not in str(rounds).split("while")[1]  # nothing is chosen lane by lane
-    assert double(3.0, jnp.array(True)) == 48.0
