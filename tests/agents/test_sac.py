@@ -9,6 +9,7 @@ followed by an evaluation.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from continual_learning.agents.sac import sac
@@ -19,6 +20,7 @@ from continual_learning.experiments import methods
 from continual_learning.experiments.base import MethodSpec
 from continual_learning.experiments.storage.store import Store
 from continual_learning.networks import MLP
+from continual_learning.optim import NoReset, attach_reset_method
 from tests.agents import probes
 from tests.agents.running import Run, equal, shapes, through_numpy
 
@@ -250,6 +252,31 @@ def test_lanes_do_not_meet(run):
 
         equal(of(rows), of(run.rows[lane]))
         equal(of(after), of(run.states[lane + 1]))
+
+
+def test_the_learner_passes_through_no_branch():
+    """It would be copied, in every step."""
+
+    def plain(units, hyper):
+        return attach_reset_method(tx=optax.adam(1e-3), reset_method=NoReset(), units=units)
+
+    program = trainer(critic=MLP((13,), 2), optimizers={"policy": plain, "critic": plain})
+    state = jax.eval_shape(program.init, jax.random.key(0), {}, ())
+    lanes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((LANES, *x.shape), x.dtype), state)
+    program = jax.make_jaxpr(jax.vmap(lambda state: program.chunk(state, {}, ())))(lanes)
+    shapes = [[out.aval.shape for out in branch.outvars] for branch in branches(program.jaxpr)]
+    assert shapes  # that of an evaluation
+    assert not [shape for each in shapes for shape in each if 13 in shape]
+
+
+def branches(jaxpr):
+    """Every conditional of a program."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "cond":
+            yield equation
+        for inner in jax.tree.leaves(list(equation.params.values())):
+            if hasattr(inner, "eqns"):
+                yield from branches(getattr(inner, "jaxpr", inner))
 
 
 def test_hyper_parameters():

@@ -17,6 +17,16 @@ def test_soft_value():
     np.testing.assert_allclose(value, [1 + 0.5, -3 - 1])
 
 
+def test_the_lesser_critic_takes_the_gradient():
+    def value(q):
+        return sac_losses.soft_value(q, jnp.zeros(3), alpha=0.5).sum()
+
+    q = jnp.array([[1.0, 5.0, 4.0], [2.0, -3.0, 4.0]])
+    np.testing.assert_array_equal(jax.grad(value)(q), [[1, 0, 1], [0, 1, 0]])
+    # No question which value equals the least: computed again it may be rounded otherwise.
+    assert " eq " not in str(jax.make_jaxpr(jax.grad(value))(q))
+
+
 def test_expected_soft_value():
     probs = np.array([[0.25, 0.75], [0.5, 0.5]])
     q = np.array([[[1.0, 2.0], [0.0, 4.0]], [[3.0, 1.0], [-2.0, 6.0]]])

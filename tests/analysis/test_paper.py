@@ -282,7 +282,7 @@ def test_the_plan(tmp_path):
     assert "continual bench methods slippery_humanoid" in lines[at["runtime"]]
     assert "no study" in lines[at["util_comp"]]
     assert lines[-4].startswith("(1) 1,555,615 steps/s on one H200, 16 seeds at once, with physics")
-    assert lines[-2].startswith("(3) 21,643 steps/s on one H200, 5 seeds at once (results/sac")
+    assert lines[-2].startswith("(3) 33,206 steps/s on one H200, 5 seeds at once (results/sac")
 
 
 def test_finished(tmp_path):
