@@ -110,9 +110,9 @@ def sac(
         )
         stored = replay.add(state.replay, new)
         due = after.state.steps * episodes.count >= config.learning_starts
+        # Drawn before it: what passes into a branch may be copied, and the replay is large.
         drawn = learning.draw(stored, state.key, state.steps)
         learner, metrics = learning.learn(state.learner, drawn, hyper, due)
-        metrics = jnp.where(due, metrics, 0.0)
         state = state._replace(learner=learner, replay=stored, steps=state.steps + 1)
         return state, after, (tally(reached), jnp.mean(reached.reward), (metrics, due))
 

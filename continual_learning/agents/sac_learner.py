@@ -25,6 +25,7 @@ from continual_learning.agents.sac_actions import Actions, Problem, actions_of
 from continual_learning.agents.sac_config import NUMBERS, SACConfig
 from continual_learning.agents.sac_update import CRITICS, METRICS, Learner, apart, renewed, update
 from continual_learning.agents.tasks import ACTIONS, BATCHES, NETWORK, PROBE
+from continual_learning.optim.branch import when
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,12 +122,35 @@ class SACLearner:
           learner: before them.
           drawn: by `draw`.
           hyper: of the seed.
-          due: whether there are any, bool []; else the learner stays as it is.
+          due: whether there are any, bool []; else the learner stays as it is, and zeros are said.
+            On a CPU that is a branch. Elsewhere updates that are not due are dropped where they
+            would be applied: through a branch the whole learner is copied in every step, which
+            costs more than the few steps before learning starts.
 
         Returns:
           What the updates say is one array: a scan writes each of its outputs by a kernel of its
           own.
         """
+        if due is True:
+            return self._learn(learner, drawn, hyper, due)
+        unsaid = jnp.zeros(len(METRICS))
+        if jax.default_backend() != "cpu":
+            learner, said = self._learn(learner, drawn, hyper, due)
+            return learner, jnp.where(due, said, unsaid)
+        return when(
+            jnp.asarray(due),
+            lambda carry, args: self._learn(carry[0], *args, True),
+            (learner, unsaid),
+            (drawn, hyper),
+        )
+
+    def _learn(
+        self,
+        learner: Learner,
+        drawn: tuple[Experience, jax.Array],
+        hyper: Hyper,
+        due: bool | jax.Array,
+    ) -> tuple[Learner, jax.Array]:
         (batches, noise), made = drawn, self._transformations(hyper)
         numbers = self._numbers(hyper)
 

@@ -254,7 +254,13 @@ def test_lanes_do_not_meet(run):
         equal(of(after), of(run.states[lane + 1]))
 
 
-def test_the_learner_passes_through_no_branch():
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Programs are made as for a GPU."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+
+
+def test_elsewhere_the_learner_passes_through_no_branch(elsewhere):
     """It would be copied, in every step."""
 
     def plain(units, hyper):
@@ -267,6 +273,18 @@ def test_the_learner_passes_through_no_branch():
     shapes = [[out.aval.shape for out in branch.outvars] for branch in branches(program.jaxpr)]
     assert shapes  # that of an evaluation
     assert not [shape for each in shapes for shape in each if 13 in shape]
+
+
+def test_elsewhere_it_is_the_same(run, elsewhere):
+    """Lanes that are due and lanes that are not."""
+    other = trainer()
+    mixed = jax.tree.map(lambda a, b: jnp.stack([a[0], b[1]]), run.states[0], run.states[1])
+    after, rows = jax.jit(jax.vmap(other.chunk, (0, None, None)))(through_numpy(mixed), {}, ())
+    for lane in range(LANES):
+        learner = jax.tree.map(lambda x, i=lane: x[i], (after.learner.params, rows))
+        params = run.states[lane + 1].learner.params
+        wanted = jax.tree.map(lambda x, i=lane: x[i], (params, run.rows[lane]))
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), learner, wanted)
 
 
 def branches(jaxpr):
