@@ -5,7 +5,7 @@ installed (`pip install "jax[cuda12]"`). Loops and branches are listed by themse
 kernels, those that move most first. Copies stand out so: of a state that passes through a branch,
 or of a result that lies otherwise than its reader wants it.
 
-    python benchmarks/kernels.py --experiment continual_minatar --method cpr --seeds 5
+    JAX_PLATFORMS=cpu python benchmarks/kernels.py --method cpr --seeds 5
 
 Nothing is timed, and which of several kernels is fastest cannot be tried: shapes of blocks, and
 whether a product is cuBLAS's, may differ on the device.
@@ -40,6 +40,7 @@ platform_name: "CUDA" dnn_version_info { major: 9 minor: 3 } runtime_version { m
 device_description_str: "NVIDIA H200"
 """
 BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "f32": 4, "s32": 4, "u32": 4}
+LEAST = 4  # kernels of a part that is shown
 FREE = {"parameter", "get-tuple-element", "tuple", "constant", "bitcast"}
 COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*?\) -> .*? \{\n(.*?)^\}", re.S | re.M)
 INSTRUCTION = re.compile(r"\s*(?:ROOT )?%([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)")
@@ -49,7 +50,6 @@ class Kernel(NamedTuple):
     """One instruction that is carried out.
 
     Attributes:
-      name: of the instruction.
       kind: "fusion", "copy", "while" …
       bytes: of what it reads and writes. Of a large array that is read in part it is too much, and
         of a loop or branch it is what passes through.
@@ -57,7 +57,6 @@ class Kernel(NamedTuple):
       source: the operations of the program that it comes from.
     """
 
-    name: str
     kind: str
     bytes: int
     shape: str
@@ -66,7 +65,15 @@ class Kernel(NamedTuple):
 
 def hlo(trainer: Trainer, seeds: int) -> str:
     """The compiled chunk of so many seeds, as text."""
-    topology = topologies.get_topology_desc("h200", "cuda", topology="1x1x1", target_config=H200)
+    try:
+        topology = topologies.get_topology_desc(
+            "h200", "cuda", topology="1x1x1", target_config=H200
+        )
+    except NotImplementedError as error:
+        raise SystemExit(
+            "JAX's plugin for CUDA is not installed, or failed for want of a GPU: "
+            'pip install "jax[cuda12]", and set JAX_PLATFORMS=cpu.'
+        ) from error
     there = jax.sharding.SingleDeviceSharding(topology.devices[0])
 
     def arguments(make, *args):
@@ -111,7 +118,7 @@ def computations(text: str) -> Iterator[tuple[str, list[Kernel]]]:
             source = re.search(r'op_name="([^"]*)"', rest)
             plain = re.sub(r"\{[^}]*\}", "", shape)
             origin = source[1] if source else ""
-            kernels.append(Kernel(instruction, kind, moved, plain, origin))
+            kernels.append(Kernel(kind, moved, plain, origin))
         yield name, kernels
 
 
@@ -121,7 +128,6 @@ def main() -> None:
     parser.add_argument("--experiment", default="continual_minatar")
     parser.add_argument("--method", default="adam")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--least", type=int, default=4, help="kernels of a part that is shown")
     parser.add_argument("--most", type=int, default=12, help="kernels shown of each part")
     args = parser.parse_args()
     experiment = registry.get(args.experiment)
@@ -130,7 +136,7 @@ def main() -> None:
     with mock.patch.object(jax, "default_backend", lambda: "gpu"):
         text = hlo(trainer, args.seeds)
     for name, kernels in computations(text):
-        if len(kernels) < args.least:
+        if len(kernels) < LEAST:
             continue
         copied = sum(kernel.bytes for kernel in kernels if kernel.kind == "copy")
         total = sum(kernel.bytes for kernel in kernels)

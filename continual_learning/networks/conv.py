@@ -81,8 +81,9 @@ def banded(x: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
     matrix units like, and a third of the memory that patches of every pixel take.
 
     The bias is a further line of the matrix, which reads a 1: so nothing stands between the product
-    and an activation, and the bias's gradient comes with the kernel's. The result lies in memory as
-    [width · out, height · batch], one network after the other where some share the images.
+    and an activation, and the bias's gradient comes with the kernel's; on a GPU both are rounded as
+    factors of its products are. The result lies in memory as [width · out, height · batch], one
+    network after the other where some share the images.
     """
     batch, height, width, channels = x.shape
     size, margin = kernel.shape[0], kernel.shape[0] // 2
