@@ -21,7 +21,7 @@ RUN = {
         "[begun](../results/permuted_mnist_shape_kappa/README.md): 120 of 200 tasks"
     ),
     "continual_minatar": (
-        "[begun](../results/continual_minatar/README.md): CPR, five seeds, all three games"
+        "[begun](../results/continual_minatar/README.md): four of six methods, five seeds"
     ),
     "slippery_ant": "[begun](../results/slippery_ant/README.md): Adam and CPR, 5 of 20 tasks, MJX",
 }

@@ -1,24 +1,32 @@
-"""Makes the table and the data of this folder from the folders of the study, a method each or all.
+"""Makes the data, the figure and the table of this folder from folders of the study.
 
     python results/continual_minatar/summarise.py runs/minatar_adam runs/minatar_cpr
 
-It needs the extra `studies`.
+What `curves.csv` has of other methods stays; without folders, figure and table are made from it
+alone. It needs the extras `studies` and `figures`.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import altair as alt
 import pandas as pd
 
 from continual_learning.analysis import load
+from continual_learning.analysis.style import colours, name
 from continual_learning.experiments import registry
 
 HERE = Path(__file__).parent
+CURVES = HERE / "curves.csv"
 BIN = 60_000  # steps, five rows
-GAMES = registry.get("continual_minatar").games
-EVALUATIONS = [f"eval_{game}" for game in GAMES]
+LAST = 2  # bins, at the end of a game
+STUDY = registry.get("continual_minatar")
+TASK = STUDY.steps // len(STUDY.games)  # steps
+EVALUATIONS = [f"eval_{game}" for game in STUDY.games]
 MEASURES = ["latest_return", *EVALUATIONS, "dormant_ratio", "linearised_ratio", "srank", "entropy"]
-LAST = 0.1  # of a task
+PANELS = {"latest_return": "return in training", "dormant_ratio": "dormant units"}
 
 
 def curves(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -28,33 +36,86 @@ def curves(metrics: pd.DataFrame) -> pd.DataFrame:
     return binned.groupby(keys, sort=False)[MEASURES].mean().reset_index()
 
 
+def updated(folders: Sequence[str]) -> pd.DataFrame:
+    """The data with the methods of these folders in place of what there was of them."""
+    kept = pd.read_csv(CURVES)
+    if not folders:
+        return kept
+    new = curves(pd.concat([load(folder) for folder in folders], ignore_index=True))
+    both = pd.concat([kept[~kept.method.isin(new.method)], new])
+    both = both.sort_values(["method", "seed", "until"], key=_order)
+    both.to_csv(CURVES, index=False, float_format="%.4g")
+    return pd.read_csv(CURVES)
+
+
 def cell(seeds: pd.Series) -> str:
     """Mean over seeds (lowest to highest)."""
     return f"{seeds.mean():.1f} ({seeds.min():.1f} to {seeds.max():.1f})"
 
 
-def table(metrics: pd.DataFrame) -> str:
-    """Returns in the last tenth of each game: in training, and evaluated on all games so far."""
+def table(rows: pd.DataFrame) -> str:
+    """Returns at the end of each game: in training, and evaluated on all games so far."""
     lines = ["| method | game | training | " + " | ".join(EVALUATIONS) + " | dormant, % |"]
     lines.append("| --- " * (len(EVALUATIONS) + 4) + "|")
-    steps = registry.get("continual_minatar").steps / len(GAMES)
-    late = metrics[metrics.step > (metrics.task + 1 - LAST) * steps]
-    for (method, task), part in late.groupby(["method", "task"], sort=False):
+    late = rows[rows.until > (rows.task + 1) * TASK - LAST * BIN]
+    late = late.sort_values("task", kind="stable")
+    for (task, method), part in late.groupby(["task", "method"], sort=False):
         seeds = part.groupby("seed")[MEASURES].mean()
         seen = [cell(seeds[name]) for name in EVALUATIONS[: task + 1]]
         seen += ["–"] * (len(EVALUATIONS) - len(seen))
-        cells = [method, GAMES[task], cell(seeds.latest_return), *seen]
-        lines.append(
-            " | ".join(["| " + cells[0], *cells[1:], cell(100 * seeds.dormant_ratio)]) + " |"
-        )
+        cells = [method, STUDY.games[task], cell(seeds.latest_return), *seen]
+        lines.append("| " + " | ".join([*cells, cell(100 * seeds.dormant_ratio)]) + " |")
     return "\n".join(lines)
 
 
+def figure(rows: pd.DataFrame) -> Any:
+    """A column per game: the mean over seeds and the range of seeds, in training and of units."""
+    drawn = colours(tuple(rows.method.unique()))
+    colour = alt.Color(
+        "method:N",
+        title=None,
+        legend=alt.Legend(symbolOpacity=1),
+        scale=alt.Scale(domain=list(map(name, drawn)), range=[*drawn.values()]),
+    )
+    upper, lower = PANELS
+    below = []
+    for measure, title in PANELS.items():
+        beside = []
+        for task, game in enumerate(STUDY.games):
+            of = rows[rows.task == task].groupby(["method", "until"], sort=False)[measure]
+            found = of.agg(["mean", "min", "max"]).round(4).reset_index()
+            found["method"] = found.method.map(name)
+            found["step"] = found.until / 1e6
+            base = alt.Chart(alt.Data(values=found.to_dict("records")), width=230, height=170)
+            x = alt.X(
+                "step:Q",
+                title="steps (millions)" if measure == lower else None,
+                axis=alt.Axis(grid=False, tickCount=4),
+                scale=alt.Scale(nice=False, zero=False),
+            )
+            words = title if task == 0 else None
+            band = base.mark_area(opacity=0.12).encode(
+                x=x, y=alt.Y("min:Q", title=words), y2="max:Q", color=colour
+            )
+            line = base.mark_line(strokeWidth=2).encode(x=x, y="mean:Q", color=colour)
+            head = game.replace("_", " ").title() if measure == upper else ""
+            beside.append((band + line).properties(title=head))
+        below.append(alt.hconcat(*beside))
+    return alt.vconcat(*below).configure_view(stroke=None).configure_legend(orient="top")
+
+
+def _order(column: pd.Series) -> pd.Series:
+    """Methods as the study has them."""
+    if column.name != "method":
+        return column
+    return column.map([*STUDY.methods].index)
+
+
 def main() -> None:
-    """Writes the data, prints the table."""
-    metrics = pd.concat([load(folder) for folder in sys.argv[1:]], ignore_index=True)
-    curves(metrics).to_csv(HERE / "curves.csv", index=False, float_format="%.4g")
-    print(table(metrics))
+    """Writes curves.csv and curves.svg, prints the table."""
+    rows = updated(sys.argv[1:])
+    figure(rows).save(HERE / "curves.svg")
+    print(table(rows))
 
 
 if __name__ == "__main__":
