@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from continual_learning.networks import DiagonalGaussian
+from continual_learning.networks.selecting import clipped, lesser
 
 Number = float | jax.Array
 
@@ -41,10 +42,10 @@ def policy_loss(
     if normalise:
         advantage = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
     # Beyond this a ratio overflows in float32, and one sample would make all weights NaN.
-    log_ratio = jnp.clip(policy.log_prob(action) - old_log_prob, -LARGEST, LARGEST)
+    log_ratio = clipped(policy.log_prob(action) - old_log_prob, -LARGEST, LARGEST)
     ratio = jnp.exp(log_ratio)
-    clipped = jnp.clip(ratio, 1 - clip_ratio, 1 + clip_ratio)
-    surrogate = jnp.mean(jnp.minimum(ratio * advantage, clipped * advantage))
+    near = clipped(ratio, 1 - clip_ratio, 1 + clip_ratio)
+    surrogate = jnp.mean(lesser(ratio * advantage, near * advantage))
     entropy = jnp.mean(policy.entropy())
     metrics = {
         "entropy": entropy,

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from continual_learning.networks import Categorical
+from continual_learning.networks.selecting import lesser
 
 Number = float | jax.Array
 
@@ -21,9 +22,7 @@ def soft_value(q: jax.Array, log_prob: jax.Array, *, alpha: Number) -> jax.Array
     Returns:
       [batch].
     """
-    # Not jnp.min: its gradient asks which entries equal the least one, and finds none where the
-    # compiler computed them twice and rounded differently. That would be 0/0.
-    return jnp.where(q[1] < q[0], q[1], q[0]) - alpha * log_prob
+    return lesser(q[0], q[1]) - alpha * log_prob
 
 
 def expected_soft_value(q: jax.Array, policy: Categorical, *, alpha: Number) -> jax.Array:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from continual_learning.networks.selecting import clipped
+
 _LOG_TWO_PI = math.log(2 * math.pi)
 
 
@@ -73,7 +75,7 @@ class TanhGaussian(NamedTuple):
     def from_outputs(cls, outputs: jax.Array) -> TanhGaussian:
         """From what a network says, […, 2·action_size]: means, then log σ, which is clipped."""
         mean, log_std = jnp.split(outputs, 2, axis=-1)
-        return cls(mean, jnp.clip(log_std, *LOG_STD))
+        return cls(mean, clipped(log_std, *LOG_STD))
 
     def sample(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """An action […, action_size] and its log density […].
