@@ -1,9 +1,5 @@
 """Moments of reset entries restart, those of all others stay, through any nesting of optimizers."""
 
-import functools
-import itertools
-from typing import Any, NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,114 +7,21 @@ import optax
 import pytest
 from optax import contrib
 
-from continual_learning.optim import (
-    CBP,
-    CPR,
-    ReDo,
-    ReGraMa,
-    attach_reset_method,
-    moments,
-    recognise_units,
-    register_moments,
+from continual_learning.optim import CBP, CPR, ReGraMa
+from tests.optim.restarts import (
+    DEAD,
+    INIT,
+    KERNELS,
+    KINDS,
+    LAYERS,
+    assert_equal,
+    cleared,
+    dtypes,
+    gradients,
+    is_masked,
+    reset_entries,
+    states,
 )
-
-SIZES = (4, 6, 5, 2)
-DEAD = {
-    "layer_0/kernel": np.isin(np.arange(6), (1, 4)),
-    "layer_1/kernel": np.isin(np.arange(5), (2,)),
-}
-INIT = jax.nn.initializers.constant(0.5)
-
-# Everything here compiles far longer than it runs.
-jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-
-
-def network():
-    rng = np.random.default_rng(0)
-    return {
-        f"layer_{i}": {
-            "kernel": jnp.asarray(rng.normal(size=(a, b)), jnp.float32),
-            "bias": jnp.asarray(rng.normal(size=b), jnp.float32),
-        }
-        for i, (a, b) in enumerate(itertools.pairwise(SIZES))
-    }
-
-
-def gradients(seed):
-    """Gradients of at least 0.1, so that no moment is zero by itself."""
-    rng = np.random.default_rng(seed)
-
-    def like(p):
-        return np.float32(rng.uniform(0.1, 1, p.shape) * rng.choice([-1, 1], p.shape))
-
-    return jax.tree.map(like, network())
-
-
-FEATURES = {name: np.float32(np.where(dead, 0, 1))[None] for name, dead in DEAD.items()}
-
-
-@functools.cache
-def reset_entries(*, outgoing=True, bias=True):
-    """A tree of masks, True where an entry belongs to a unit that is reset."""
-    graph = recognise_units(network())
-    masks = [graph.incoming(DEAD)]
-    masks += [graph.outgoing(DEAD)] if outgoing else []
-    masks += [graph.bias(DEAD)] if bias else []
-    return jax.tree.map(lambda *m: np.logical_or.reduce(m), *masks)
-
-
-@functools.cache
-def states(tx, method=None, calls=1, grads=gradients, poison=lambda state: state):
-    """The inner state after a run whose last call resets, and that of `tx` by itself.
-
-    Both are computed in one program from the same numbers, so that they may be compared bit by bit.
-    """
-    method = method or ReDo(threshold=0.1, every=calls, init=INIT)
-    attached = attach_reset_method(tx=tx, reset_method=method, histogram=False)
-    bare = optax.with_extra_args_support(tx)
-
-    @jit
-    def both(params, grads):
-        state = attached.init(params)
-        # As if one call had been made: none resets in its first.
-        state = state._replace(calls=jnp.ones((), jnp.int32), inner=poison(state.inner))
-        for g in grads:
-            _, alone = bare.update(g, state.inner, params)
-            updates, state = attached.update(g, state, params, features=FEATURES)
-            params = optax.apply_updates(params, updates)
-        return state, alone
-
-    state, alone = both(network(), [grads(i) for i in range(calls)])
-    np.testing.assert_array_equal(state.log.resets, 1)
-    return state.inner, alone
-
-
-def is_masked(node):
-    return isinstance(node, optax.MaskedNode)
-
-
-def cleared(tx, state, entries=None):
-    """`state` with every copy of the parameters zeroed where units were reset."""
-
-    def zero(leaf, entry):
-        return leaf if is_masked(leaf) else np.where(entry, np.zeros_like(leaf), leaf)
-
-    entries = reset_entries() if entries is None else entries
-    return optax.tree.map_params(tx, zero, state, entries, is_leaf=is_masked)
-
-
-def assert_equal(actual, expected):
-    assert jax.tree.structure(actual) == jax.tree.structure(expected)
-    jax.tree.map(np.testing.assert_array_equal, actual, expected)
-
-
-def dtypes(tree):
-    return jax.tree.map(lambda x: x.dtype, tree)
-
-
-KERNELS = jax.tree.map(lambda p: p.ndim == 2, network())
-KINDS = jax.tree.map(lambda p: "kernel" if p.ndim == 2 else "bias", network())
-LAYERS = {"layer_0": "first", "layer_1": "first", "layer_2": "last"}
 
 
 def accumulated(tx, every):
@@ -324,75 +227,3 @@ def test_cpr_keeps_a_share_of_each_moment(reset_bias):
             expected = (kept.get(layer, 1) if reset_bias else 1) * old[layer]["bias"]
             np.testing.assert_allclose(new[layer]["bias"], expected, rtol=1e-5)
     assert_equal(optax.tree.get(state, "count"), optax.tree.get(alone, "count"))
-
-
-# States of users -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    monkeypatch.setattr(moments, "_FIELDS", dict(moments._FIELDS))
-
-
-class OwnState(NamedTuple):
-    steps: Any  # per entry
-    average: Any
-    anchor: Any  # a copy of the parameters
-
-
-def own_optimizer():
-    def init(params):
-        zeros = optax.tree.zeros_like(params)
-        return OwnState(optax.tree.zeros_like(params, dtype=jnp.int32), zeros, params)
-
-    def update(updates, state, params=None):
-        steps = jax.tree.map(lambda n: n + 1, state.steps)
-        average = jax.tree.map(lambda a, g: 0.9 * a + 0.1 * g, state.average, updates)
-        updates = jax.tree.map(lambda a, n: -0.1 * a / (1 - 0.9**n), average, steps)
-        return updates, OwnState(steps, average, state.anchor)
-
-    return optax.GradientTransformation(init, update)
-
-
-def test_a_state_of_ones_own_is_left_alone_until_it_is_registered(registry):
-    state, alone = states(own_optimizer())
-    assert_equal(state, alone)
-
-
-def test_registered_fields_restart_with_their_unit(registry):
-    register_moments(OwnState, "steps", "average")
-    tx = optax.chain(optax.clip(0.5), optax.masked(own_optimizer(), KERNELS))
-    state, alone = states(tx)
-    masks = reset_entries()
-    state, alone = state[1].inner_state, alone[1].inner_state
-    assert_equal(state.anchor, alone.anchor)
-    for layer, mask in masks.items():
-        steps, average = state.steps[layer]["kernel"], state.average[layer]["kernel"]
-        assert steps.dtype == jnp.int32
-        np.testing.assert_array_equal(steps, np.where(mask["kernel"], 0, 1))
-        expected = np.where(mask["kernel"], 0, alone.average[layer]["kernel"])
-        np.testing.assert_array_equal(average, expected)
-        assert is_masked(state.steps[layer]["bias"])
-
-
-def test_registering_again_replaces_the_fields(registry):
-    register_moments(OwnState, "steps", "average", "anchor")
-    register_moments(OwnState, "steps")
-    state, alone = states(own_optimizer())
-    assert_equal(state.average, alone.average)
-    assert_equal(state.anchor, alone.anchor)
-    assert_equal(jax.tree.map(lambda n: n == 0, state.steps), reset_entries())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ((dict, "mu"), TypeError, "is not a NamedTuple class"),
-        ((OwnState,), ValueError, r"fields must be some of \['steps', 'average', 'anchor'\]"),
-        ((OwnState, "steps", "mu"), ValueError, r"got \['steps', 'mu'\]"),
-    ],
-)
-def test_what_cannot_be_registered_is_refused(arguments, error, message, registry):
-    with pytest.raises(error, match=message):
-        register_moments(*arguments)
-    assert OwnState not in moments._FIELDS
