@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from results.continual_minatar import summarise as continual_minatar
 from results.permuted_mnist import summarise
 from results.slippery_ant import summarise as slippery_ant
 
@@ -45,3 +46,23 @@ def test_the_table_of_slippery_ant():
     assert dormant.groupby("task").mean().round(3).loc[4].to_dict() == {"adam": 0.095, "cpr": 0.072}
     overall = chunks.groupby("method").reward.mean().round(2)
     assert overall.to_dict() == {"adam": 3.97, "cpr": 3.75}
+
+
+def test_the_table_of_continual_minatar():
+    folder = Path(continual_minatar.__file__).parent
+    rows = pd.read_csv(folder / "curves.csv")
+    assert continual_minatar.table(rows) in (folder / "README.md").read_text()
+    assert (rows.groupby("method").size() == 5 * 75).all()
+
+
+def test_what_is_said_of_continual_minatar():
+    ends = continual_minatar.ends(pd.read_csv(continual_minatar.CURVES))
+    seeds = ends.groupby(["task", "method", "seed"])[continual_minatar.MEASURES].mean()
+    asterix = seeds.loc[1].latest_return.groupby("method")
+    assert asterix.min().cpr > asterix.max().drop("cpr").max()
+    seaquest = seeds.loc[2]
+    lost = (seaquest.entropy > 1.59).groupby("method").sum()
+    assert lost.to_dict() == {"adam": 0, "cpr": 1, "redo": 3, "shrink_perturb": 2}
+    assert (seaquest.latest_return < 0.05).equals(seaquest.entropy > 1.59)
+    others = seaquest.drop("cpr")
+    assert others.dormant_ratio.min() > 0.7 and others.srank.max() < 55

@@ -48,6 +48,11 @@ def updated(folders: Sequence[str]) -> pd.DataFrame:
     return pd.read_csv(CURVES)
 
 
+def ends(rows: pd.DataFrame) -> pd.DataFrame:
+    """The last bins of every game."""
+    return rows[rows.until > (rows.task + 1) * TASK - LAST * BIN]
+
+
 def cell(seeds: pd.Series) -> str:
     """Mean over seeds (lowest to highest)."""
     return f"{seeds.mean():.1f} ({seeds.min():.1f} to {seeds.max():.1f})"
@@ -57,8 +62,7 @@ def table(rows: pd.DataFrame) -> str:
     """Returns at the end of each game: in training, and evaluated on all games so far."""
     lines = ["| method | game | training | " + " | ".join(EVALUATIONS) + " | dormant, % |"]
     lines.append("| --- " * (len(EVALUATIONS) + 4) + "|")
-    late = rows[rows.until > (rows.task + 1) * TASK - LAST * BIN]
-    late = late.sort_values("task", kind="stable")
+    late = ends(rows).sort_values("task", kind="stable")
     for (task, method), part in late.groupby(["task", "method"], sort=False):
         seeds = part.groupby("seed")[MEASURES].mean()
         seen = [cell(seeds[name]) for name in EVALUATIONS[: task + 1]]
