@@ -100,7 +100,7 @@ def status(path: Path) -> str:
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
     done, total = store.progress(), build.chunks(experiment)
-    lines = [f"{experiment.name}: {_lanes(study)}, {len(methods)} methods"]
+    lines = [f"{experiment.name}: {_lanes(study)}, {_count(len(methods), 'method')}"]
     for method in methods:
         finished = done.get(method, 0)
         word = "finished" if finished == total else "not begun" if finished == 0 else "to resume"
@@ -125,8 +125,12 @@ def ended(
 
 def _lanes(study: Study) -> str:
     if not study.hyper:
-        return f"{study.lanes} seeds"
-    return f"{study.lanes} lanes (seeds and {', '.join(study.hyper)})"
+        return _count(study.lanes, "seed")
+    return f"{_count(study.lanes, 'lane')} (seeds and {', '.join(study.hyper)})"
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number} {of}" + "s" * (number != 1)
 
 
 def prepare(deterministic: bool = False) -> None:

@@ -311,6 +311,7 @@ def test_metrics_whose_checkpoints_are_gone_are_kept(folder):
         with pytest.raises(StoreError, match="checkpoints are gone; there was one after chunk 1"):
             store.restore("cpr", state_after(0))
         assert names(folder) == before
+        assert store.progress() == {"cpr": 3} and store.saved() == []
         shutil.rmtree(folder / "metrics" / "cpr")
         train(store, "cpr", 3)
     assert check_consistent(folder) == 2

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -93,6 +94,24 @@ def test_what_is_finished_is_not_begun_again(whole, tmp_path, monkeypatch):
     shutil.copytree(whole, path)
     monkeypatch.setattr(launch.build, "trainer", None)
     assert launch.resume(path, quiet=True, time_limit=1e-9) == 0
+
+
+def test_a_study_whose_checkpoints_were_removed_stays_finished(whole, tmp_path, monkeypatch):
+    path = tmp_path / "study"
+    more = {"quiet": True, "checkpoint_seconds": 0}
+    assert launch.run(experiment(), METHODS, SEEDS, path, until_task=4, **more) == 75
+    shutil.rmtree(path / "checkpoints/cpr")
+    assert "4 of 6 chunks  to resume" in launch.status(path)
+    with pytest.raises(StoreError, match="of cpr, but its checkpoints are gone"):
+        launch.resume(path, **more)  # after Adam has come to its end
+    shutil.rmtree(path / "checkpoints")
+    assert re.search("adam +6 of 6 chunks  finished", launch.status(path))
+    shutil.rmtree(path / "metrics/cpr")
+    assert launch.resume(path, **more) == 0
+    shutil.rmtree(path / "checkpoints")
+    monkeypatch.setattr(launch.build, "trainer", None)
+    assert launch.resume(path, **more) == 0
+    pd.testing.assert_frame_equal(load(path), load(whole), check_exact=True)
 
 
 def test_until_a_task_every_method_comes_so_far_and_resuming_goes_on(whole, tmp_path, monkeypatch):

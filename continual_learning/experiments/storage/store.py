@@ -205,10 +205,17 @@ class Store:
         self._start_over(method)
         return None
 
+    def saved(self) -> list[str]:
+        """The methods that have a checkpoint."""
+        return [m for m in self._checkpoints.methods() if self._checkpoints.of(m)]
+
     def progress(self) -> dict[str, int]:
-        """{method: how many chunks are complete, that is, checkpointed}."""
+        """{method: how many chunks are complete, that is, checkpointed}.
+
+        Where all checkpoints were removed since, to save space say, those that were measured.
+        """
         methods = sorted({*self._checkpoints.methods(), *self._parts.methods()})
-        return {m: max(self._checkpoints.of(m), default=-1) + 1 for m in methods}
+        return {m: self._complete(m) for m in methods}
 
     def log(self, line: str) -> None:
         """Appends a line to the log, with the time (UTC)."""
@@ -218,6 +225,12 @@ class Store:
         # Unbuffered, in one call: lines come whole.
         with explained("write", path), open(path, "ab", buffering=0) as file:
             file.write(f"{now} {' '.join(line.splitlines())}\n".encode())
+
+    def _complete(self, method: str) -> int:
+        if kept := self._checkpoints.of(method):
+            return max(kept) + 1
+        removed = self._parts.newest_checkpoint(method) is not None
+        return len(self._parts.of(method)) if removed else 0
 
     def _check_writable(self) -> None:
         if self._lock is None or not self._lock.held:

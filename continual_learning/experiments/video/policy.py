@@ -131,10 +131,9 @@ def trained(
     like = jax.eval_shape(lambda: _like(experiment, env))
     found = store.restore(method, like, lane=lanes[0])
     if found is None:
-        saved = [name for name, chunks in store.progress().items() if chunks]
         raise StudyError(
-            f"{method} has no checkpoint in {path} yet: one is kept every minute and at a stop. "
-            f"Methods that have one: {', '.join(saved) or 'none'}."
+            f"{method} has no checkpoint in {path}: one is kept every minute and at a stop. "
+            f"Methods that have one: {', '.join(store.saved()) or 'none'}."
         )
     state = found[1]
     last = (int(state["iteration"]) - 1) // experiment.iterations_per_task
