@@ -137,8 +137,11 @@ def _ensure(
         for held in whole(folder):
             held.check_same(spec, methods, seeds)
     elif begun:
+        stored, _ = manifest.read(folder)
         asked = Study(spec, methods, seeds).to_dict()
-        manifest.check_same(folder, manifest.read(folder)[0], asked)
+        # In which order they are run does not matter.
+        both = ({**each, "methods": sorted(each.get("methods", []))} for each in (stored, asked))
+        manifest.check_same(folder, *both)
     if begun and all(map(plan.finished, whole(folder))):
         return 0
     running = studies.running(args)
