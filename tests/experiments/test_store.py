@@ -31,6 +31,8 @@ def test_a_study_is_read_back(tmp_path):
     with Store.open(path, STUDY) as store:
         assert (store.study, store.environment) == (STUDY, ENVIRONMENT)
     assert Store.read(path).study == STUDY
+    with pytest.raises(StoreError, match=f"it has no study.toml. Studies in it: {path}."):
+        Store.read(path.parent)
     assert tomllib.loads((path / "study.toml").read_text()) == {"schema": 1, "study": STUDY}
     assert json.loads((path / "environment.json").read_text()) == ENVIRONMENT
 

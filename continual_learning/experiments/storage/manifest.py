@@ -31,10 +31,10 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     path = folder / STUDY
     if not path.is_file():
         reason = f"it has no {STUDY}" if folder.is_dir() else "there is no such folder"
-        raise StoreError(
-            f"{folder} is not the folder of a study: {reason}. Name the folder that was given "
-            "as output when the study was started."
-        )
+        inside = sorted(str(each.parent) for each in folder.glob(f"*/{STUDY}"))
+        shown = ", ".join(inside[:5]) + (", …" if len(inside) > 5 else "")
+        hint = f"Studies in it: {shown}." if inside else "Name the folder that was given as output."
+        raise StoreError(f"{folder} is not the folder of a study: {reason}. {hint}")
     with explained("read", path):
         data = path.read_bytes()
     try:
