@@ -76,6 +76,12 @@ def wait_for_checkpoint(folder, process):
         time.sleep(0.01)
 
 
+def wait_for_line(path, text, process):
+    """Until a log has a text, which a worker says after it has kept a state; likewise."""
+    while process.poll() is None and text not in path.read_text():
+        time.sleep(0.01)
+
+
 def worker_of(tree, name):
     """The id of the process that runs a job, and that of the one that started it."""
     found = re.match(r"process (\d+) ", tree.lock(name).read_text())

@@ -23,6 +23,7 @@ from tests.experiments.jobs.small import (
     jobs,
     start,
     wait_for_checkpoint,
+    wait_for_line,
     worker_of,
 )
 
@@ -39,6 +40,7 @@ def test_a_worker_killed_the_launcher_stopped_and_both_jobs_gone_on_with(
         assert states.state(made, name).word == "running"
         worker, starter = worker_of(made, name)
         assert starter == parent.pid
+        wait_for_line(made.log(name), "redo: chunk 1/60", parent)
         os.kill(worker if name == FIRST else parent.pid, number)
     said, _ = parent.communicate(timeout=300)
     assert parent.returncode == 75, said
