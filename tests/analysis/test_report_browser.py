@@ -10,7 +10,7 @@ from continual_learning.analysis import report
 from continual_learning.analysis.report import live
 from continual_learning.analysis.report import page as page_module
 from tests.analysis import browser as driver
-from tests.analysis import hostile, report_study
+from tests.analysis import hostile, report_study, study_folders
 
 pytestmark = pytest.mark.skipif(
     driver.find() is None, reason="there is no chromium to open the report in"
@@ -218,6 +218,17 @@ def test_keys_and_readout(page):
     assert where(page) == "Steps 0 to 160.4M"
     key(page, "Escape")
     assert page.run("document.querySelector('.tip').hidden")
+
+
+def test_the_readout_names_tasks(browser, tmp_path):
+    arms = study_folders.arms(tmp_path / "arms", methods=("adam",), seeds=2)
+    report.write([arms], tmp_path / "report.html")
+    browser.open((tmp_path / "report.html").as_uri())
+    browser.settle()
+    browser.run(f"{MAIN}.focus()")
+    key(browser, "ArrowRight")
+    said = browser.run("document.querySelector('.spoken').textContent")
+    assert "task 6, drawer-close" in said and not browser.errors()
 
 
 def test_smoothing_and_metric(page):

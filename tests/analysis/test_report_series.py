@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from continual_learning.analysis import report
-from continual_learning.analysis.report import series, studies
+from continual_learning.analysis.report import facts, series, studies
 from tests.analysis import report_study
 from tests.analysis.report_pages import TABLE, by_hand, numbers, rows, text_of, unpacked
 
@@ -121,3 +121,20 @@ def test_a_parameter_that_is_the_same_for_all_seeds_is_one_row(tmp_path):
     [strip] = data["strips"]
     assert strip["same"]
     np.testing.assert_array_equal(numbers(strip["values"]), [0, 3, 1, 8])
+
+
+@pytest.mark.parametrize(("kind", "field"), [("games", "games"), ("host", "sequence"), ("", "")])
+def test_tasks_that_have_names(tmp_path, kind, field):
+    """They stand in place of numbers of games, whose returns have no scale in common."""
+    games = ["asterix", "breakout", "seaquest"]
+    columns = rows({0: [90.0] * 2 + [1.0] * 6}, game=np.repeat([0, 1, 2, 0], 2))
+    columns["latest_return"] = columns.pop("test_accuracy")
+    table = TABLE | ({"kind": kind, field: games} if kind else {"kind": "control"})
+    folder = report_study.store(tmp_path / "a", table, {"cpr": columns})
+    [section] = studies.read([folder])
+    data = series.section_data(section, series.locate(section), "latest_return", 800)
+    assert data["tasks"] == ([*games, games[0]] if kind else [])
+    assert [strip["name"] for strip in data["strips"]] == ([] if kind else ["game"])
+    assert bool(facts.rules(section, "latest_return")) == (not kind)
+    said = "Returns of different tasks have no scale in common." in text_of(report.make([folder]))
+    assert said == bool(kind)

@@ -129,7 +129,10 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
     chosen = rules(section, main)
     if not chosen:
         text = f"No rule for {metric(main).title.lower()}."
-        return _card("Collapses", "—", text, [], "Collapse is defined for returns and accuracies.")
+        if main in RETURNS:
+            text = "Returns of different tasks have no scale in common."
+        rule = "Collapse is defined for accuracies, and for returns where tasks have one scale."
+        return _card("Collapses", "—", text, [], rule)
     if main in RETURNS and section.frame.step.max() < SUSTAINED:
         text = f"A collapse lasts at least {SUSTAINED:,} steps; these runs are shorter."
         return _card("Collapses", "—", text, [], "")

@@ -176,7 +176,7 @@ function range(lines, scene) {
 /**
  * Draws a chart.
  *
- * scene: {x0, x1, log, share, small, lines, seeds, boundaries, hot, quick, ink}; a line is
+ * scene: {x0, x1, log, share, small, lines, seeds, boundaries, tasks, hot, quick, ink}; a line is
  * {colour, steps, seeds: [[index, values]], each, centre: [iqm, q25, q75], method}.
  */
 function drawChart(canvas, scene) {
@@ -265,7 +265,10 @@ function drawLines(context, scene, X, Y) {
   }
 }
 
-/** Where tasks change, as far as there is room; in a large chart with their numbers, from 1. */
+/**
+ * Where tasks change, as far as there is room; in a large chart with their names where they have
+ * some that fit, else with their numbers, from 1.
+ */
 function drawTasks(context, scene, box, X) {
   const { small, ink } = scene;
   const ends = scene.boundaries;
@@ -286,8 +289,10 @@ function drawTasks(context, scene, box, X) {
     const centre = X((Math.max(start, scene.x0) + Math.min(end, scene.x1)) / 2);
     const named = (task + 1) % every === 0 || (task === 0 && every > 2);
     if (small || !named || end <= scene.x0 || start >= scene.x1) return;
+    const called = scene.tasks[task] ?? '';
+    const fits = called && context.measureText(called).width + 8 < Math.abs(X(end) - X(start));
     context.fillStyle = ink.muted;
-    context.fillText(`${task + 1}`, centre, box.top - 16);
+    context.fillText(fits ? called : `${task + 1}`, centre, box.top - 16);
   });
   if (small) return;
   context.textAlign = 'right';

@@ -102,6 +102,8 @@ def table_bin(section: Section) -> int | None:
 
 def rules(section: Section, main: str) -> list[Rule]:
     """What counts as a collapse of the main metric."""
+    if main in RETURNS and len(set(section.names)) > 1:
+        return []  # a return of one game says nothing of another's
     if main in RETURNS:
         lasting = f"for at least {SUSTAINED:,} steps"
         absolute = [

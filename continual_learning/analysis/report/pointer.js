@@ -27,7 +27,8 @@ function point(view, chart, step, speak = false) {
 function where(view) {
   const { cursor, boundaries, strips } = view;
   const task = Math.max(0, boundaries.findIndex((end) => cursor <= end));
-  const found = [`Step ${cursor.toLocaleString('en')}`, `task ${task + 1}`];
+  const called = view.section.tasks[task];
+  const found = [`Step ${cursor.toLocaleString('en')}`, `task ${task + 1}${called ? `, ${called}` : ''}`];
   for (const strip of strips) {
     const rows = strip.same ? strip.rows : strip.rows.filter((_, i) => view.state.seeds[i]);
     const values = rows.map((row) => row[task]).filter(Number.isFinite);

@@ -132,6 +132,9 @@ def section_data(section: Section, rows: dict[str, Rows], main: str, most: int) 
     chosen = levels(section, rows, most)
     names, changing = drawn(frame)
     ends = frame.groupby("task").step.max().cummax().to_numpy(np.float64)
+    called = section.names
+    if called:  # better than their numbers
+        changing = [name for name in changing if name != "game"]
     groups = [
         {
             "title": group,
@@ -147,6 +150,7 @@ def section_data(section: Section, rows: dict[str, Rows], main: str, most: int) 
         ],
         "seeds": seeds,
         "boundaries": _text(ends),
+        "tasks": [called[i % len(called)] for i in range(len(ends))] if called else [],
         "strips": [_strip(frame, name, seeds) for name in changing],
         "levels": [level.text for level in chosen],
         "binned": chosen[0].extremes,

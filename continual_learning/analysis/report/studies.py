@@ -98,6 +98,13 @@ class Section(NamedTuple):
             return None
         return self.tasks * self.steps_per_task
 
+    @property
+    def names(self) -> list[str]:
+        """Of tasks that have some, in their order, each once or over and over."""
+        experiment = self.folders[0].experiment
+        key = {"games": "games", "host": "sequence"}.get(self.kind, "")
+        return [str(each) for each in _list(experiment.get(key))][: self.tasks]
+
 
 def read(paths: Sequence[str | Path]) -> list[Section]:
     """The studies in these folders, by experiment, in the order in which they are given."""

@@ -178,10 +178,12 @@ class View {
   paint(chart) {
     const [x0, x1] = this.extent;
     const { boundaries, hot, ink, quick } = this;
+    const { tasks } = this.section;
     const { seeds } = this.state;
     const { log, share } = chart.metric;
     const lines = this.lines(chart.metric);
-    const scene = { x0, x1, log, share, small: chart.small, lines, seeds, boundaries, hot, ink, quick };
+    const { small } = chart;
+    const scene = { x0, x1, log, share, small, lines, seeds, boundaries, tasks, hot, ink, quick };
     const begin = performance.now();
     drawChart(chart.canvas, scene);
     if (chart.small) return;
