@@ -75,10 +75,15 @@ class _Nothing:
         pass
 
 
+def _at_once(text: str) -> None:
+    """In a file, a line would wait for others, and be lost if the process is killed."""
+    print(text, flush=True)
+
+
 class _Lines(_Nothing):
     """A line when a method begins and ends, and every ten seconds between."""
 
-    def __init__(self, write: Callable[[str], Any] = print, every: float = 10.0):
+    def __init__(self, write: Callable[[str], Any] = _at_once, every: float = 10.0):
         self.write, self.every, self.said = write, every, float("-inf")
 
     def method(self, name: str, done: int, chunks: int) -> None:
