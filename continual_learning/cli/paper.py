@@ -133,16 +133,15 @@ def _ensure(
     in_jobs = tree.is_tree(folder)
     begun = in_jobs or (folder / manifest.STUDY).exists()
     seeds = list(range(spec.seeds))
+    held = whole(folder) if begun else []
     if in_jobs:
-        for held in whole(folder):
-            held.check_same(spec, methods, seeds)
+        for each in held:
+            each.check_same(spec, methods, seeds)
     elif begun:
-        stored, _ = manifest.read(folder)
-        asked = Study(spec, methods, seeds).to_dict()
-        # In which order they are run does not matter.
-        both = ({**each, "methods": sorted(each.get("methods", []))} for each in (stored, asked))
-        manifest.check_same(folder, *both)
-    if begun and all(map(plan.finished, whole(folder))):
+        # In which order methods are run does not matter.
+        stored = {**manifest.read(folder)[0], "methods": sorted(held[0].methods)}
+        manifest.check_same(folder, stored, Study(spec, sorted(methods), seeds).to_dict())
+    if begun and all(map(plan.finished, held)):
         return 0
     running = studies.running(args)
     if end is not None:

@@ -23,6 +23,8 @@ def test_the_lesser_critic_takes_the_gradient():
 
     q = jnp.array([[1.0, 5.0, 4.0], [2.0, -3.0, 4.0]])
     np.testing.assert_array_equal(jax.grad(value)(q), [[1, 0, 1], [0, 1, 0]])
+    # No question which value equals the least: computed again it may be rounded otherwise.
+    assert " eq " not in str(jax.make_jaxpr(jax.grad(value))(q))
 
 
 def test_expected_soft_value():
