@@ -20,9 +20,7 @@ RUN = {
     "permuted_mnist_shape_kappa": (
         "[begun](../results/permuted_mnist_shape_kappa/README.md): 120 of 200 tasks"
     ),
-    "continual_minatar": (
-        "[begun](../results/continual_minatar/README.md): four of six methods, five seeds"
-    ),
+    "continual_minatar": "[run](../results/continual_minatar/README.md), five seeds",
     "slippery_ant": "[begun](../results/slippery_ant/README.md): Adam and CPR, 5 of 20 tasks, MJX",
 }
 """What there is of an experiment, with the methods of the paper."""

@@ -53,16 +53,36 @@ def test_the_table_of_continual_minatar():
     rows = pd.read_csv(folder / "curves.csv")
     assert continual_minatar.table(rows) in (folder / "README.md").read_text()
     assert (rows.groupby("method").size() == 5 * 75).all()
+    assert [*rows.method.unique()] == [*continual_minatar.STUDY.methods]
 
 
 def test_what_is_said_of_continual_minatar():
     ends = continual_minatar.ends(pd.read_csv(continual_minatar.CURVES))
     seeds = ends.groupby(["task", "method", "seed"])[continual_minatar.MEASURES].mean()
     asterix = seeds.loc[1].latest_return.groupby("method")
-    assert asterix.min().cpr > asterix.max().drop("cpr").max()
+    assert asterix.min().cpr > asterix.max().drop(["cpr", "cbp"]).max()
+    assert asterix.min().round(1).cpr == 25.0 and asterix.max().round(1).cbp == 25.8
+    assert (asterix.get_group("cbp") > asterix.min().cpr).sum() == 1
     seaquest = seeds.loc[2]
     lost = (seaquest.entropy > 1.59).groupby("method").sum()
-    assert lost.to_dict() == {"adam": 0, "cpr": 1, "redo": 3, "shrink_perturb": 2}
+    one = dict.fromkeys(["cbp", "cpr", "regrama"], 1)
+    assert lost.to_dict() == {"adam": 0, "redo": 3, "shrink_perturb": 2, **one}
     assert (seaquest.latest_return < 0.05).equals(seaquest.entropy > 1.59)
-    others = seaquest.drop("cpr")
+    others = seaquest.drop(["cpr", "cbp"])
     assert others.dormant_ratio.min() > 0.7 and others.srank.max() < 55
+    alive = seaquest[seaquest.entropy < 1.59]
+    assert 0.09 < alive.loc["cpr"].dormant_ratio.min() < alive.loc["cpr"].dormant_ratio.max() < 0.13
+    assert alive.loc["cpr"].srank.min() > 130
+    assert 0.36 < alive.loc["cbp"].dormant_ratio.min() < alive.loc["cbp"].dormant_ratio.max() < 0.56
+    assert 74 < alive.loc["cbp"].srank.min() < alive.loc["cbp"].srank.max() < 106
+
+
+def test_the_other_settings_of_continual_minatar():
+    folder = Path(continual_minatar.__file__).parent
+    rows, others = (pd.read_csv(folder / f"{name}.csv") for name in ("curves", "settings"))
+    text = (folder / "README.md").read_text()
+    assert all(table in text for table in continual_minatar.comparisons(rows, others))
+    averages = rows[rows.method == "adam"].groupby("task").latest_return.mean()
+    freely = others[others.method == "adam_without_sticky"].latest_return.mean()
+    assert (round(averages[0]), round(freely)) == (105, 142)
+    assert round((freely + averages[1] + averages[2]) / 3) == 49

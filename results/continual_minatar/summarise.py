@@ -1,9 +1,11 @@
 """Makes the data, the figure and the table of this folder from folders of the study.
 
     python results/continual_minatar/summarise.py runs/minatar_adam runs/minatar_cpr
+    python results/continual_minatar/summarise.py redo_every_1000=runs/minatar_redo_1000
 
-What `curves.csv` has of other methods stays; without folders, figure and table are made from it
-alone. It needs the extras `studies` and `figures`.
+A folder with a name before it is a method with other settings, which goes to `settings.csv` under
+that name. What the files have of other methods stays; without folders, figure and tables are made
+from them alone. It needs the extras `studies` and `figures`.
 """
 
 import sys
@@ -19,9 +21,10 @@ from continual_learning.analysis.style import colours, name
 from continual_learning.experiments import registry
 
 HERE = Path(__file__).parent
-CURVES = HERE / "curves.csv"
+CURVES, SETTINGS = HERE / "curves.csv", HERE / "settings.csv"
 BIN = 60_000  # steps, five rows
 LAST = 2  # bins, at the end of a game
+STOPPED = 2_280_000  # steps, of redo_every_1000
 STUDY = registry.get("continual_minatar")
 TASK = STUDY.steps // len(STUDY.games)  # steps
 EVALUATIONS = [f"eval_{game}" for game in STUDY.games]
@@ -33,24 +36,28 @@ def curves(metrics: pd.DataFrame) -> pd.DataFrame:
     """Means over the rows of a bin, a row per method, seed and bin."""
     binned = metrics.assign(until=-(-metrics.step // BIN) * BIN)
     keys = ["method", "seed", "task", "until"]
-    return binned.groupby(keys, sort=False)[MEASURES].mean().reset_index()
+    means = binned.groupby(keys, sort=False)[MEASURES].mean().astype(float)
+    return means.reset_index()
 
 
-def updated(folders: Sequence[str]) -> pd.DataFrame:
-    """The data with the methods of these folders in place of what there was of them."""
-    kept = pd.read_csv(CURVES)
-    if not folders:
-        return kept
-    new = curves(pd.concat([load(folder) for folder in folders], ignore_index=True))
-    both = pd.concat([kept[~kept.method.isin(new.method)], new])
-    both = both.sort_values(["method", "seed", "until"], key=_order)
-    both.to_csv(CURVES, index=False, float_format="%.4g")
-    return pd.read_csv(CURVES)
+def updated(file: Path, metrics: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The data with the methods of these metrics in place of what there was of them."""
+    if metrics:
+        rows, new = pd.read_csv(file), pd.concat([curves(each) for each in metrics])
+        both = pd.concat([rows[~rows.method.isin(new.method)], new])
+        both = both.sort_values(["method", "seed", "until"], key=_order)
+        both.to_csv(file, index=False, float_format="%.4g")
+    return pd.read_csv(file)
+
+
+def last(rows: pd.DataFrame, until: int | pd.Series) -> pd.DataFrame:
+    """The last bins until a step."""
+    return rows[(rows.until <= until) & (rows.until > until - LAST * BIN)]
 
 
 def ends(rows: pd.DataFrame) -> pd.DataFrame:
     """The last bins of every game."""
-    return rows[rows.until > (rows.task + 1) * TASK - LAST * BIN]
+    return last(rows, (rows.task + 1) * TASK)
 
 
 def cell(seeds: pd.Series) -> str:
@@ -70,6 +77,24 @@ def table(rows: pd.DataFrame) -> str:
         cells = [method, STUDY.games[task], cell(seeds.latest_return), *seen]
         lines.append("| " + " | ".join([*cells, cell(100 * seeds.dormant_ratio)]) + " |")
     return "\n".join(lines)
+
+
+def comparison(rows: pd.DataFrame, evaluation: str) -> str:
+    """Methods beside each other where they stand in one game."""
+    lines = [f"| method | training | {evaluation} | dormant, % | rank |", "| --- " * 5 + "|"]
+    for method, part in rows.groupby("method", sort=False):
+        seeds = part.groupby("seed")[MEASURES].mean()
+        shown = [seeds.latest_return, seeds[evaluation], 100 * seeds.dormant_ratio, seeds.srank]
+        lines.append("| " + " | ".join([str(method), *map(cell, shown)]) + " |")
+    return "\n".join(lines)
+
+
+def comparisons(rows: pd.DataFrame, others: pd.DataFrame) -> list[str]:
+    """Each other setting beside the methods as they are, as far as it ran."""
+    both = pd.concat([rows, others])
+    first = both[(both.task == 0) & both.method.isin(["adam", "adam_without_sticky"])]
+    second = last(both[both.method != "adam_without_sticky"], STOPPED)
+    return [comparison(ends(first), "eval_space_invaders"), comparison(second, "eval_asterix")]
 
 
 def figure(rows: pd.DataFrame) -> Any:
@@ -109,17 +134,20 @@ def figure(rows: pd.DataFrame) -> Any:
 
 
 def _order(column: pd.Series) -> pd.Series:
-    """Methods as the study has them."""
+    """Methods as the study has them, then others by their names."""
     if column.name != "method":
         return column
-    return column.map([*STUDY.methods].index)
+    return column.map([*dict.fromkeys([*STUDY.methods, *sorted(column)])].index)
 
 
 def main() -> None:
-    """Writes curves.csv and curves.svg, prints the table."""
-    rows = updated(sys.argv[1:])
+    """Writes the data and curves.svg, prints the tables."""
+    plain = [each for each in sys.argv[1:] if "=" not in each]
+    named = [each.split("=", 1) for each in sys.argv[1:] if "=" in each]
+    rows = updated(CURVES, [load(folder) for folder in plain])
+    others = updated(SETTINGS, [load(folder).assign(method=name) for name, folder in named])
     figure(rows).save(HERE / "curves.svg")
-    print(table(rows))
+    print("\n\n".join([table(rows), *comparisons(rows, others)]))
 
 
 if __name__ == "__main__":
