@@ -77,6 +77,19 @@ def test_what_is_said_of_continual_minatar():
     assert 74 < alive.loc["cbp"].srank.min() < alive.loc["cbp"].srank.max() < 106
 
 
+def test_the_resets_of_continual_minatar():
+    counted = pd.read_csv(continual_minatar.RESETS).set_index(["method", "task"]).sort_index()
+    networks = [*counted.filter(like="units_reset")]
+    assert len(networks) == 3
+    for task in range(3):
+        assert (counted.loc[("cbp", task), networks] == 70 * (task + 1)).all(axis=None)
+    for method in ("redo", "regrama"):
+        assert counted.loc[(method, 2), networks].max(axis=None) == 3 * 8
+        assert counted.loc[(method, 0), "policy_units_reset"].max() <= 3
+    often = counted.loc[("redo_every_1000", 0), [*counted.filter(like="critic")]]
+    assert often.size == 10 and round(often.to_numpy().mean(), -1) == 630
+
+
 def test_the_other_settings_of_continual_minatar():
     folder = Path(continual_minatar.__file__).parent
     rows, others = (pd.read_csv(folder / f"{name}.csv") for name in ("curves", "settings"))

@@ -4,8 +4,9 @@
     python results/continual_minatar/summarise.py redo_every_1000=runs/minatar_redo_1000
 
 A folder with a name before it is a method with other settings, which goes to `settings.csv` under
-that name. What the files have of other methods stays; without folders, figure and tables are made
-from them alone. It needs the extras `studies` and `figures`.
+that name; `resets.csv` counts the units that were reset. What the files have of other methods
+stays; without folders, figure and tables are made from them alone. It needs the extras `studies`
+and `figures`.
 """
 
 import sys
@@ -21,7 +22,7 @@ from continual_learning.analysis.style import colours, name
 from continual_learning.experiments import registry
 
 HERE = Path(__file__).parent
-CURVES, SETTINGS = HERE / "curves.csv", HERE / "settings.csv"
+CURVES, SETTINGS, RESETS = (HERE / f"{name}.csv" for name in ("curves", "settings", "resets"))
 BIN = 60_000  # steps, five rows
 LAST = 2  # bins, at the end of a game
 STOPPED = 2_280_000  # steps, of redo_every_1000
@@ -40,12 +41,19 @@ def curves(metrics: pd.DataFrame) -> pd.DataFrame:
     return means.reset_index()
 
 
-def updated(file: Path, metrics: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The data with the methods of these metrics in place of what there was of them."""
-    if metrics:
-        rows, new = pd.read_csv(file), pd.concat([curves(each) for each in metrics])
-        both = pd.concat([rows[~rows.method.isin(new.method)], new])
-        both = both.sort_values(["method", "seed", "until"], key=_order)
+def resets(metrics: pd.DataFrame) -> pd.DataFrame:
+    """How many units of each network were reset until the end of a task, per method and seed."""
+    counters = metrics.filter(like="_units_reset").columns
+    counted = metrics.groupby(["method", "seed", "task"], sort=False)[[*counters]].max()
+    return counted.astype(int).reset_index()
+
+
+def updated(file: Path, new: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The data of a file, with these methods in place of what there was of them."""
+    if new:
+        rows, found = pd.read_csv(file), pd.concat(new)
+        both = pd.concat([rows[~rows.method.isin(found.method)], found])
+        both = both.sort_values(["method", "seed", "task"], key=_order, kind="stable")
         both.to_csv(file, index=False, float_format="%.4g")
     return pd.read_csv(file)
 
@@ -144,8 +152,11 @@ def main() -> None:
     """Writes the data and curves.svg, prints the tables."""
     plain = [each for each in sys.argv[1:] if "=" not in each]
     named = [each.split("=", 1) for each in sys.argv[1:] if "=" in each]
-    rows = updated(CURVES, [load(folder) for folder in plain])
-    others = updated(SETTINGS, [load(folder).assign(method=name) for name, folder in named])
+    methods = [load(folder) for folder in plain]
+    settings = [load(folder).assign(method=name) for name, folder in named]
+    rows = updated(CURVES, list(map(curves, methods)))
+    others = updated(SETTINGS, list(map(curves, settings)))
+    updated(RESETS, list(map(resets, methods + settings)))
     figure(rows).save(HERE / "curves.svg")
     print("\n\n".join([table(rows), *comparisons(rows, others)]))
 
