@@ -52,6 +52,7 @@ def test_the_table_of_continual_minatar():
     folder = Path(continual_minatar.__file__).parent
     rows = pd.read_csv(folder / "curves.csv")
     assert continual_minatar.table(rows) in (folder / "README.md").read_text()
+    assert continual_minatar.beside_paper(rows) in (folder / "README.md").read_text()
     assert (rows.groupby("method").size() == 5 * 75).all()
     assert [*rows.method.unique()] == [*continual_minatar.STUDY.methods]
 

@@ -17,8 +17,11 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis import load
+from continual_learning.analysis.paper.numbers import results
 from continual_learning.analysis.style import colours, name
+from continual_learning.analysis.summary import Estimate, as_published, ours
 from continual_learning.experiments import registry
 
 HERE = Path(__file__).parent
@@ -105,6 +108,37 @@ def comparisons(rows: pd.DataFrame, others: pd.DataFrame) -> list[str]:
     return [comparison(ends(first), "eval_space_invaders"), comparison(second, "eval_asterix")]
 
 
+def beside_paper(rows: pd.DataFrame) -> str:
+    """The paper's table with ours, as `continual table` makes it of the studies themselves."""
+    frame = rows.rename(columns={"until": "step"})
+    frame["eval_seen"] = frame[EVALUATIONS].mean(axis=1)
+    lines = ["| method | source | average | final |", "| --- " * 4 + "|"]
+    training, seen = (
+        curves_of.curves(frame, metric, expected=STUDY.steps)
+        for metric in ("latest_return", "eval_seen")
+    )
+    for method, paper in results("continual_minatar")["rows"].items():
+        printed = ["{} ± {}".format(*paper[each]) for each in ("average", "final")]
+        lines.append(f"| {name(method)} | paper | {' | '.join(printed)} |")
+        for source, summary, form in (
+            ("by the paper's recipe, training returns", as_published(training[method]), errors),
+            ("IQM of seeds with its 95 % interval", ours(training[method]), interval),
+            ("evaluated, mean over the games met so far", as_published(seen[method]), errors),
+        ):
+            lines.append(f"| | {source} | {form(summary.average)} | {form(summary.final)} |")
+    return "\n".join(lines)
+
+
+def errors(found: Estimate) -> str:
+    """With the distances to both ends."""
+    return f"{found.value:.1f} +{found.high - found.value:.1f} −{found.value - found.low:.1f}"
+
+
+def interval(found: Estimate) -> str:
+    """With both ends."""
+    return f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]"
+
+
 def figure(rows: pd.DataFrame) -> Any:
     """A column per game: the mean over seeds and the range of seeds, in training and of units."""
     drawn = colours(tuple(rows.method.unique()))
@@ -158,7 +192,7 @@ def main() -> None:
     others = updated(SETTINGS, list(map(curves, settings)))
     updated(RESETS, list(map(resets, methods + settings)))
     figure(rows).save(HERE / "curves.svg")
-    print("\n\n".join([table(rows), *comparisons(rows, others)]))
+    print("\n\n".join([table(rows), *comparisons(rows, others), beside_paper(rows)]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """Folders of studies as tables and figures read them."""
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from continual_learning.analysis import figures, tables
@@ -174,3 +177,37 @@ def test_names_of_tasks():
     assert values.tasks_of(registry.get("minatar_cycle")) == games * 5
     robots = registry.get("gymnasium").override(sequence=("Hopper-v3",), tasks=2)
     assert values.tasks_of(robots) == ["Hopper-v3"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "width"),
+    [
+        ("continual_minatar", {}, 60_000),  # 5 of 125 rows
+        ("continual_minatar", {"vector_steps_per_task": 5000}, 12_000),  # 1 of 5
+        ("continual_metaworld", {}, 100_000),  # 10 of 100
+        ("slippery_ant", {"tasks": 4}, 6 * 96 * 2048),  # 6 of 102
+        ("slippery_ant", {}, 2_000_000),  # the paper's
+        ("permuted_mnist", {}, 7500),
+        ("permuted_mnist", {"tasks": 50}, None),
+    ],
+)
+def test_bins(name, changed, width):
+    spec = registry.get(name).override(**changed)
+    found = runs.Runs((folders.Folder(Path("x"), spec, (), (), ()),), pd.DataFrame())
+    assert found.width == width
+    if width not in (None, 2_000_000):
+        assert spec.steps_per_task % width == 0
+
+
+def test_every_task_of_games_weighs_the_same(tmp_path):
+    """Its bins divide a task: the average is that of the rows, the end is of the last game."""
+    spec = registry.get("continual_minatar")
+    steps = np.arange(1, 376) * 12_000
+    returns = np.repeat([100.0, 40, 10], 125)
+    path = study_folders.write(
+        tmp_path / "games", spec, lambda m, s: {"latest_return": returns}, steps=steps
+    )
+    table = tables.make("continual_minatar", [path])
+    [row] = [row for row in table.rows if row[:2] == ("CPR", "as published")]
+    assert [cell.value for cell in row[2:]] == pytest.approx([50, 10])
+    assert "Bins of 60,000 environment steps." in table.notes[0]

@@ -158,7 +158,8 @@ def test_a_study_as_long_as_the_papers_says_nothing_of_it(tmp_path):
     table = tables.make("ant_iqr", [path])
     assert table.notes[0] == (
         "This study: 15 seeds of 401M environment steps. The paper: 15 seeds of 400M. "
-        "Return: of the episodes that ended, so that short ones count more often."
+        "Return: of the episodes that ended, so that short ones count more often. "
+        "Bins of 2,000,000 environment steps."
     )
 
 

@@ -101,6 +101,11 @@ def of_metric(metric: str) -> list[str]:
     return [_EPISODES[metric]] if metric in _EPISODES else []
 
 
+def binned(runs: Runs) -> list[str]:
+    """How wide the bins of curves are; nothing where they are the rows."""
+    return [] if runs.width is None else [f"Bins of {runs.width:,} {_unit(runs)}."]
+
+
 def left_out(curves: Mapping[str, Curves]) -> list[str]:
     """Which points are in no statistic, since a seed has no value there, by name of the curves."""
     found = []
@@ -120,8 +125,7 @@ def _size(runs: Runs, paper: Mapping[str, Any]) -> str:
     counts = frame.groupby("method")["seed"].nunique()
     low, high = int(counts.min()), int(counts.max())
     seeds = f"{low} seeds" if low == high else f"{low} to {high} seeds"
-    unit = "updates" if runs.spec.kind == "supervised" else "environment steps"
-    text = f"{seeds} of {million(steps)} {unit}."
+    text = f"{seeds} of {million(steps)} {_unit(runs)}."
     if paper.get("steps") and paper.get("seeds"):
         text += f" The paper: {paper['seeds']} seeds of {million(paper['steps'])}."
         fewer = [f"{million(steps)} of {million(paper['steps'])} steps"] * (steps < paper["steps"])
@@ -129,6 +133,10 @@ def _size(runs: Runs, paper: Mapping[str, Any]) -> str:
         if fewer:
             text += f" Smaller than the paper's: {', '.join(fewer)}."
     return text
+
+
+def _unit(runs: Runs) -> str:
+    return "updates" if runs.spec.kind == "supervised" else "environment steps"
 
 
 def _unfinished(runs: Runs) -> list[str]:

@@ -49,18 +49,19 @@ class Runs:
     def width(self) -> int | None:
         """Steps of a bin; None: the rows as they are.
 
-        Of robots the paper's 2M for runs as long as its, else about a tenth of a task, in whole
-        rollouts; of SAC a tenth of a task. Of supervised studies a task, if there are many.
+        Of robots the paper's 2M for runs as long as its. Else at most a tenth of a task, in whole
+        rows that divide it: all bins are of one task, and weigh the same. Of supervised studies a
+        task, if there are many.
         """
         spec: Any = self.spec
         if spec.kind == "supervised":
             return spec.steps_per_task if spec.tasks > 50 else None
         if spec.kind in ("games", "host"):
             rows = spec.vector_steps_per_task // spec.steps_per_row
-            return spec.steps_per_row * spec.environments * max(1, rows // 10)
+            return spec.steps_per_row * spec.environments * _divisor(rows)
         if spec.steps >= 100_000_000:
             return 2_000_000
-        return spec.rollout * spec.environments * max(1, spec.iterations_per_task // 10)
+        return spec.rollout * spec.environments * _divisor(spec.iterations_per_task)
 
     @property
     def metric(self) -> str:
@@ -202,3 +203,8 @@ def _check_alike(first: Folder, other: Folder, method: str, varied: str) -> None
             f"{first.path} and {other.path} differ in more than {varied}: {text}. "
             "Name folders that differ in that alone."
         )
+
+
+def _divisor(rows: int) -> int:
+    """The largest that is at most a tenth; 1 of fewer than ten."""
+    return next((each for each in range(rows // 10, 1, -1) if rows % each == 0), 1)

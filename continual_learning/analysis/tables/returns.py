@@ -13,6 +13,7 @@ from continual_learning.analysis.paper.numbers import results
 from continual_learning.analysis.paper.remarks import (
     AS_PUBLISHED,
     OURS,
+    binned,
     left_out,
     million,
     of_metric,
@@ -75,7 +76,8 @@ def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     ]
     # Where the paper does not print its steps, the experiment has them.
     size = {"steps": registry.get(name).steps, **paper}
-    said = [*remarks(runs, paper["rows"], size), *of_metric(metric), *left_out(found)]
+    said = [*remarks(runs, paper["rows"], size), *of_metric(metric), *binned(runs)]
+    said += left_out(found)
     notes = [f"This study: {' '.join(said)}", *(of_metric(seen) if evaluated else [])]
     columns = list(next(iter(paper["rows"].values())))
     statistics = [each for each in _STATISTICS if each in columns]
@@ -95,6 +97,7 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
             said = [
                 *remarks(runs, ("cpr",), size, apart=artefact.varied),
                 *of_metric(runs.metric),
+                *binned(runs),
                 *left_out({name: curves}),
             ]
             notes.append(f"{name}: {' '.join(said)}")
