@@ -136,5 +136,30 @@ def test_tasks_that_have_names(tmp_path, kind, field):
     assert data["tasks"] == ([*games, games[0]] if kind else [])
     assert [strip["name"] for strip in data["strips"]] == ([] if kind else ["game"])
     assert bool(facts.rules(section, "latest_return")) == (not kind)
-    said = "Returns of different tasks have no scale in common." in text_of(report.make([folder]))
-    assert said == bool(kind)
+    text = text_of(report.make([folder]))
+    for said in ("Returns of different tasks have no scale in common.", "large returns count most"):
+        assert (said in text) == bool(kind)
+
+
+@pytest.mark.parametrize(
+    ("games", "dormant", "change", "said"),
+    [
+        (["asterix", "breakout", "seaquest", "freeway"], 0.75, None, "most dormant units: 75.0 %."),
+        (["asterix", "breakout", "seaquest", "freeway"], None, None, "were not measured."),
+        (["asterix", "breakout", "seaquest", "asterix"], 0.75, -30, "Plasticity lost CPR −30"),
+        (["asterix"], 0.75, -30, "Plasticity lost CPR −30"),
+    ],
+)
+def test_a_loss_is_one_of_the_same_game(tmp_path, games, dormant, change, said):
+    """From the first task to the last; of different ones, dormant units are all that is said."""
+    more = {} if dormant is None else {"dormant_ratio": np.full(8, dormant)}
+    columns = rows({0: [90.0] * 2 + [1.0] * 4 + [60.0] * 2}, **more)
+    columns["latest_return"] = columns.pop("test_accuracy")
+    table = TABLE | {"kind": "games", "games": games}
+    folder = report_study.store(tmp_path / "a", table, {"cpr": columns})
+    [section] = studies.read([folder])
+    [method] = facts.facts(section, series.locate(section), "latest_return")
+    found = method.measures["change"].value
+    assert np.isnan(found) if change is None else found == change
+    assert (method.measures["first"].value, method.measures["last"].value) == (90, 60)
+    assert said in text_of(report.make([folder]))

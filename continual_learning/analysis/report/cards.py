@@ -9,6 +9,7 @@ from continual_learning.analysis.report.facts import (
     SUSTAINED,
     Best,
     Method,
+    one_scale,
     rules,
     table_bin,
 )
@@ -26,12 +27,14 @@ from continual_learning.analysis.report.metrics import higher_is_better, metric
 from continual_learning.analysis.report.studies import Section
 from continual_learning.analysis.summary import Estimate
 
+NO_SCALE = "Returns of different tasks have no scale in common."
+
 
 def cards(section: Section, methods: list[Method], best: Best, main: str) -> Markup:
     """Best method, collapses, plasticity lost."""
     return element(
         "div",
-        _best(methods, best, main),
+        _best(section, methods, best, main),
         _collapses(section, methods, main),
         _plasticity(section, methods, main),
         class_="cards",
@@ -72,12 +75,20 @@ def _plot(index: int, *shapes: Markup | None) -> Markup:
     return element("svg", *shapes, class_=f"c{index}", aria_hidden="true", **size)
 
 
+def _bar(index: int, share: float) -> Markup:
+    """A share of the whole."""
+    whole = element("rect", x=0, y=2, width=100, height=8, class_="empty")
+    return _plot(
+        index, whole, element("rect", x=0, y=2, width=100 * share, height=8, class_="full")
+    )
+
+
 def _heads(*texts: str) -> Markup:
     heads = (element("span", text, class_="num") for text in texts)
     return element("div", element("span"), element("span"), *heads, class_="row heads")
 
 
-def _best(methods: list[Method], best: Best, main: str) -> Markup:
+def _best(section: Section, methods: list[Method], best: Best, main: str) -> Markup:
     share = metric(main).share
     what = metric(main).title.lower()
     if not best.ranking:
@@ -116,6 +127,8 @@ def _best(methods: list[Method], best: Best, main: str) -> Markup:
         f"By {what}: mean over training of each seed, IQM over seeds, 95 % bootstrap interval. The "
         f"method with the {better} wins if its interval overlaps with no other."
     )
+    if not one_scale(section, main):
+        rule += " Tasks with large returns count most."
     if best.shared is not None:
         points, last = len(best.shared), best.shared[-1]
         rule += f" Compared at the {points:,} points that all of them have, up to step {last:,}."
@@ -130,7 +143,7 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
     if not chosen:
         text = f"No rule for {metric(main).title.lower()}."
         if main in RETURNS:
-            text = "Returns of different tasks have no scale in common."
+            text = NO_SCALE
         rule = "Collapse is defined for accuracies, and for returns where tasks have one scale."
         return _card("Collapses", "—", text, [], rule)
     if main in RETURNS and section.frame.step.max() < SUSTAINED:
@@ -149,12 +162,9 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
         text = f"No seed of {listed(never)}." if never else "Every method has seeds that collapsed."
     rows = [_heads(*(rule.name for rule in chosen[:2]))]
     for i, each in enumerate(methods):
-        share = count[each.name][0] / max(1, len(each.seeds))
-        bar = element("rect", x=0, y=2, width=100, height=8, class_="empty")
-        full = element("rect", x=0, y=2, width=100 * share, height=8, class_="full")
-        plot = _plot(i, bar, full)
+        bar = _bar(i, count[each.name][0] / max(1, len(each.seeds)))
         texts = [f"{n} of {len(each.seeds)}" for n in count[each.name]]
-        rows.append(_row(methods, each.name, plot, *texts))
+        rows.append(_row(methods, each.name, bar, *texts))
     width = table_bin(section)
     rule = f"Seeds that collapsed. {first.name}: {first.text}."
     if others:
@@ -176,6 +186,8 @@ def _plasticity(section: Section, methods: list[Method], main: str) -> Markup:
     rule += "; dormant: share of dormant units in the last of them." if dormant else "."
     if section.kind != "supervised":
         rule += " Tasks differ in difficulty, alike for all methods: compare methods."
+    if not known and any(math.isfinite(each.measures["last"].value) for each in methods):
+        return _dormant(methods, tasks)
     if not known:
         text = f"At least {2 * window} tasks must be over."
         return _card("Plasticity lost", "—", text, [], rule)
@@ -200,3 +212,19 @@ def _plasticity(section: Section, methods: list[Method], main: str) -> Markup:
             texts.append(number(each.measures["dormant"].value, True, digits=1))
         rows.append(_row(methods, each.name, plot, *texts))
     return _card("Plasticity lost", headline, text, rows, rule)
+
+
+def _dormant(methods: list[Method], tasks: str) -> Markup:
+    """Plasticity lost, where tasks cannot be compared."""
+    found = {each.name: each.measures["dormant"].value for each in methods}
+    known = {label: value for label, value in found.items() if math.isfinite(value)}
+    if not known:
+        return _card("Plasticity lost", "—", NO_SCALE, [], "Dormant units were not measured.")
+    worst = max(known, key=lambda label: known[label])
+    rows = [_heads("dormant")]
+    for i, (label, value) in enumerate(found.items()):
+        bar = _bar(i, value) if label in known else None
+        rows.append(_row(methods, label, bar, number(value, True, digits=1)))
+    text = f"has the most dormant units: {number(known[worst], True, digits=1)}."
+    rule = f"Share of dormant units in the last {tasks}, IQM over seeds. {NO_SCALE}"
+    return _card("Plasticity lost", name(worst), text, rows, rule)

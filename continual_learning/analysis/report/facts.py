@@ -60,7 +60,8 @@ class Method(NamedTuple):
       tasks: how many tasks are over.
       window: how many of them "first" and "last" are the means of.
       measures: IQM over seeds of `first` and `last` (mean of the main metric over the first and the
-        last tasks), their difference `change`, `dormant` (units in the last tasks), and of means
+        last tasks), their difference `change` (NaN where returns of these tasks have no scale in
+        common), `dormant` (units in the last tasks), and of means
         over tasks of `end`, `area`, `drop`, `recovery_steps` and of whether the task `recovered`.
     """
 
@@ -100,10 +101,15 @@ def table_bin(section: Section) -> int | None:
     return PAPER_BIN if long else None
 
 
+def one_scale(section: Section, main: str) -> bool:
+    """Whether numbers of all tasks can be compared: a return of one game says nothing of another's."""
+    return main not in RETURNS or len(set(section.names)) <= 1
+
+
 def rules(section: Section, main: str) -> list[Rule]:
     """What counts as a collapse of the main metric."""
-    if main in RETURNS and len(set(section.names)) > 1:
-        return []  # a return of one game says nothing of another's
+    if not one_scale(section, main):
+        return []
     if main in RETURNS:
         lasting = f"for at least {SUSTAINED:,} steps"
         absolute = [
@@ -151,6 +157,9 @@ def facts(section: Section, rows: dict[str, Rows], main: str) -> list[Method]:
         published = has and main in RETURNS and table_bin(section) is not None
         tasks = adaptation(exact[label])
         over = ~np.isnan(tasks.area).any(axis=0)
+        measures = _measures(section, each, tasks, tasks.area[:, over], window)
+        if not _comparable(section, main, int(over.sum()), window):
+            measures["change"] = Estimate(np.nan, np.nan, np.nan)
         found.append(
             Method(
                 name=label,
@@ -164,10 +173,19 @@ def facts(section: Section, rows: dict[str, Rows], main: str) -> list[Method]:
                 collapsed={rule.name: rule.find(binned[label]) for rule in chosen},
                 tasks=int(over.sum()),
                 window=window,
-                measures=_measures(section, each, tasks, tasks.area[:, over], window),
+                measures=measures,
             )
         )
     return found
+
+
+def _comparable(section: Section, main: str, over: int, window: int) -> bool:
+    """Whether the first of the tasks that are over and the last have a scale in common."""
+    if one_scale(section, main):
+        return True
+    called = section.names
+    tasks = [called[number % len(called)] for number in range(over)]
+    return sorted(tasks[:window]) == sorted(tasks[-window:])
 
 
 def _measures(
