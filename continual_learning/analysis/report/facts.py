@@ -102,7 +102,7 @@ def table_bin(section: Section) -> int | None:
 
 
 def one_scale(section: Section, main: str) -> bool:
-    """Whether numbers of all tasks can be compared: a return of one game says nothing of another's."""
+    """Whether all tasks can be compared: a return of one game says nothing of another's."""
     return main not in RETURNS or len(set(section.names)) <= 1
 
 
