@@ -53,6 +53,9 @@ def test_other_experiments_are_sections_of_their_own(tmp_path):
     assert len(data_of(page)["sections"]) == 2
     assert page.count("<section") == page.count("<h2>") == 2
     assert "2 experiments" in text_of(page)
+    titles = [section.title for section in studies.read([a, b])]
+    assert all(title.endswith(f" (tasks = {n})") for title, n in zip(titles, (6, 4), strict=True))
+    assert studies.read([a])[0].title in titles[0] != titles[1]
 
 
 def test_wrong_folders(tmp_path):

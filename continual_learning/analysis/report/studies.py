@@ -121,13 +121,27 @@ def read(paths: Sequence[str | Path]) -> list[Section]:
     together: dict[str, list[Folder]] = {}
     for folder in map(_folder, parts):
         together.setdefault(_identity(folder.experiment), []).append(folder)
-    sections = [_section(folders) for folders in together.values()]
+    sections = _told_apart([_section(folders) for folders in together.values()])
     for path in given:
         for jobs in contents.jobs(path):
             sections[0].notices.extend(_missing_jobs(jobs))
         for place, count in contents.dropped(path).items():
             sections[0].notices.append(f"{place}: {count} runs ended there by halving.")
     return sections
+
+
+def _told_apart(sections: list[Section], most: int = 6) -> list[Section]:
+    """Where sections have the same title, with the fields in which they differ."""
+    found = []
+    for section in sections:
+        alike = [s.folders[0].experiment for s in sections if s.title == section.title]
+        own = section.folders[0].experiment
+        fields = [name for name in own if any(each.get(name) != own[name] for each in alike)]
+        said = [f"{name} = {own[name]}" for name in fields if name not in BUDGETLESS]
+        said = said if len(said) <= most else [*said[:most], "…"]
+        title = f"{section.title} ({', '.join(said)})" if said else section.title
+        found.append(section._replace(title=title))
+    return found
 
 
 def _missing_jobs(jobs: tree.Tree) -> list[str]:
