@@ -232,8 +232,9 @@ def _last_step(
         if both or other_fields:
             what = f"seeds {both}" if both else f"other settings ({', '.join(other_fields)})"
             raise CurvesError(
-                f"{' and '.join(pair)} both have {label}, with {what}. Load one of them, or name "
-                "them apart: frame.loc[frame.study == …, 'method'] = 'another name'."
+                f"{' and '.join(pair)} both have {label}, with {what}. Take one of them "
+                "(`continual report` shows both), or in Python name them apart: "
+                "frame.loc[frame.study == …, 'method'] = 'another name'."
             )
     return facts.get(next(iter(seeds)), {}).get("last_step")
 
