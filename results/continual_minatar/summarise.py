@@ -21,14 +21,15 @@ from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis import load
 from continual_learning.analysis.paper.numbers import results
 from continual_learning.analysis.style import colours, name
-from continual_learning.analysis.summary import Estimate, as_published, ours
+from continual_learning.analysis.summary import as_published, ours
+from continual_learning.analysis.tables.table import measured
+from continual_learning.analysis.tables.writers import shown
 from continual_learning.experiments import registry
 
 HERE = Path(__file__).parent
 CURVES, SETTINGS, RESETS = (HERE / f"{name}.csv" for name in ("curves", "settings", "resets"))
 BIN = 60_000  # steps, five rows
 LAST = 2  # bins, at the end of a game
-STOPPED = 2_280_000  # steps, of redo_every_1000
 STUDY = registry.get("continual_minatar")
 TASK = STUDY.steps // len(STUDY.games)  # steps
 EVALUATIONS = [f"eval_{game}" for game in STUDY.games]
@@ -95,8 +96,8 @@ def comparison(rows: pd.DataFrame, evaluation: str) -> str:
     lines = [f"| method | training | {evaluation} | dormant, % | rank |", "| --- " * 5 + "|"]
     for method, part in rows.groupby("method", sort=False):
         seeds = part.groupby("seed")[MEASURES].mean()
-        shown = [seeds.latest_return, seeds[evaluation], 100 * seeds.dormant_ratio, seeds.srank]
-        lines.append("| " + " | ".join([str(method), *map(cell, shown)]) + " |")
+        found = [seeds.latest_return, seeds[evaluation], 100 * seeds.dormant_ratio, seeds.srank]
+        lines.append("| " + " | ".join([str(method), *map(cell, found)]) + " |")
     return "\n".join(lines)
 
 
@@ -104,7 +105,8 @@ def comparisons(rows: pd.DataFrame, others: pd.DataFrame) -> list[str]:
     """Each other setting beside the methods as they are, as far as it ran."""
     both = pd.concat([rows, others])
     first = both[(both.task == 0) & both.method.isin(["adam", "adam_without_sticky"])]
-    second = last(both[both.method != "adam_without_sticky"], STOPPED)
+    second = both[both.method != "adam_without_sticky"]
+    second = last(second, int(others[others.method == "redo_every_1000"].until.max()))
     return [comparison(ends(first), "eval_space_invaders"), comparison(second, "eval_asterix")]
 
 
@@ -121,22 +123,13 @@ def beside_paper(rows: pd.DataFrame) -> str:
         printed = ["{} ± {}".format(*paper[each]) for each in ("average", "final")]
         lines.append(f"| {name(method)} | paper | {' | '.join(printed)} |")
         for source, summary, form in (
-            ("by the paper's recipe, training returns", as_published(training[method]), errors),
-            ("IQM of seeds with its 95 % interval", ours(training[method]), interval),
-            ("evaluated, mean over the games met so far", as_published(seen[method]), errors),
+            ("by the paper's recipe, training returns", as_published(training[method]), "errors"),
+            ("IQM of seeds with its 95 % interval", ours(training[method]), "interval"),
+            ("evaluated, mean over the games met so far", as_published(seen[method]), "errors"),
         ):
-            lines.append(f"| | {source} | {form(summary.average)} | {form(summary.final)} |")
+            both = (shown(measured(each, form, 1)) for each in (summary.average, summary.final))
+            lines.append(f"| | {source} | {' | '.join(both)} |")
     return "\n".join(lines)
-
-
-def errors(found: Estimate) -> str:
-    """With the distances to both ends."""
-    return f"{found.value:.1f} +{found.high - found.value:.1f} −{found.value - found.low:.1f}"
-
-
-def interval(found: Estimate) -> str:
-    """With both ends."""
-    return f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]"
 
 
 def figure(rows: pd.DataFrame) -> Any:
