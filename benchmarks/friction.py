@@ -25,9 +25,9 @@ import mujoco
 import numpy as np
 from brax.io import mjcf
 
-from continual_learning.envs.robots import Ant, Humanoid, Solver
-from continual_learning.envs.robots.physics import MJX, Body, Generalized
-from continual_learning.envs.robots.robot import solver_set
+from continual_learning.envs.robots import UNROLLED_SOLVER, Ant, Humanoid, Solver
+from continual_learning.envs.robots.physics import MJX, Body, Generalized, Unrolled
+from continual_learning.envs.robots.robot import solver_of, solver_set
 
 FRICTIONS = (0.02, 0.05, 0.07, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
 DIRECTIONS = (0.0, 30.0, 45.0)  # degrees
@@ -67,6 +67,8 @@ def block(physics: str, solver: Solver | None, timestep: float) -> tuple[Any, An
     if physics == "generalized":
         return Generalized(1), system
     assert solver is not None
+    if physics == "unrolled":
+        return Unrolled(solver_of(system.mj_model, solver), 1), system
     return MJX(1), solver_set(system, solver)
 
 
@@ -82,18 +84,20 @@ def measured(
       degrees: float32 [], direction of the push.
       push: float32 [], as a multiple of μmg.
     """
-    system = system.tree_replace({"geom_friction": system.geom_friction.at[:, 0].set(friction)})
     timestep = system.opt.timestep
+    world = system.tree_replace({"geom_friction": system.geom_friction.at[:, 0].set(friction)})
+    if isinstance(engine, Unrolled):
+        world = {"friction": friction}
     steps = int(0.5 / float(np.asarray(timestep)))
     angle = degrees * (math.pi / 180)
     along = jnp.stack([jnp.cos(angle), jnp.sin(angle)])
     force = push * friction * MASS * GRAVITY
 
     def step(body: Body, control: jax.Array) -> tuple[Body, tuple[jax.Array, jax.Array]]:
-        body = engine.step(system, body, control)
+        body = engine.step(world, body, control)
         return body, (body.q, body.qd)
 
-    body = engine.start(system, jnp.zeros(3), jnp.zeros(3))
+    body = engine.start(world, jnp.zeros(3), jnp.zeros(3))
     body, _ = jax.lax.scan(step, body, jnp.zeros((2 * steps, 2)))
     body, (q, qd) = jax.lax.scan(step, body, jnp.tile(force * along, (steps, 1)))
     speed = qd[:, :2] @ along
@@ -131,6 +135,8 @@ def main() -> None:
         "ant, generalized": ("generalized", None, 0.01),
         f"ant, mjx {tuple(Ant.usual_solver)}": ("mjx", Ant.usual_solver, 0.01),
         f"humanoid, mjx {tuple(Humanoid.usual_solver)}": ("mjx", Humanoid.usual_solver, 0.003),
+        f"ant, unrolled {tuple(UNROLLED_SOLVER)}": ("unrolled", UNROLLED_SOLVER, 0.01),
+        f"humanoid, unrolled {tuple(UNROLLED_SOLVER)}": ("unrolled", UNROLLED_SOLVER, 0.003),
     }
     report = {
         "brax": brax.__version__,

@@ -209,10 +209,10 @@ def test_matrix_products_of_the_physics_are_exact_unless_told(precision):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"physics": "spring"}, "physics must be one of generalized, mjx; got 'spring'"),
+        ({"physics": "spring"}, "physics must be one of generalized, mjx, unrolled; got 'spring'"),
         ({"friction": "none"}, "friction must be one of applied, as_released"),
         ({"physics": "mjx", "precision": "tf32"}, "precision must be one of float32, default"),
-        ({"physics": "generalized", "solver": BRAX_SOLVER}, "settings of MJX"),
+        ({"physics": "generalized", "solver": BRAX_SOLVER}, "settings of MuJoCo"),
     ],
 )
 def test_wrong_settings(wrong, says):

@@ -2,16 +2,18 @@
 
 import warnings
 
+from continual_learning import installation
+
 try:
     with warnings.catch_warnings():
         # JAXopt, which Brax imports, says that it is no longer maintained.
         warnings.simplefilter("ignore", DeprecationWarning)
         from continual_learning.envs.robots.ant import Ant
         from continual_learning.envs.robots.humanoid import Humanoid
-        from continual_learning.envs.robots.robot import BRAX_SOLVER, Robot, Solver
+        from continual_learning.envs.robots.robot import BRAX_SOLVER, UNROLLED_SOLVER, Robot, Solver
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"The robots need {error.name}: pip install 'continual-learning[brax]'.", name=error.name
+        f"The robots need {error.name}: {installation.command('brax')}.", name=error.name
     ) from None
 
-__all__ = ["BRAX_SOLVER", "Ant", "Humanoid", "Robot", "Solver"]
+__all__ = ["BRAX_SOLVER", "UNROLLED_SOLVER", "Ant", "Humanoid", "Robot", "Solver"]

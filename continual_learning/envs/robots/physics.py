@@ -1,4 +1,4 @@
-"""The two physics engines, each with the smallest state that its next step reads.
+"""The physics engines, each with the smallest state that its next step reads.
 
 Brax's own states hold everything that a step computed (contacts, Jacobians, inertias). A scan over
 thousands of environments would write and read all of it in every step, and a checkpoint would hold
@@ -21,8 +21,9 @@ from brax.generalized.base import State as GeneralizedState
 from mujoco import mjx
 
 from continual_learning.envs.robots import constraints
+from continual_learning.physics import Engine, Parameters, State, of_one, unroll
 
-Backend = Literal["generalized", "mjx"]
+Backend = Literal["generalized", "mjx", "unrolled"]
 
 
 class Body(NamedTuple):
@@ -32,7 +33,7 @@ class Body(NamedTuple):
       q: float32 [q_size], positions.
       qd: float32 [qd_size], velocities.
       warm: what the solver starts from: the upper triangle of the last inverse mass matrix, row by
-        row (generalized), or the last acceleration [qd_size] (MJX).
+        row (generalized), or the last acceleration [qd_size] (MJX, unrolled).
       seen: (q, qd) at which the poses of the links are read. MJX reads them before it integrates,
         so they lag a substep; () where they are those of `q` and `qd`.
     """
@@ -44,13 +45,17 @@ class Body(NamedTuple):
 
 
 class Physics(Protocol):
-    """An engine. `System` is a robot with its ground; what a task changes is in there."""
+    """An engine. `world` is what a task makes of a robot and its ground.
 
-    def start(self, sys: System, q: jax.Array, qd: jax.Array) -> Body:
+    For Brax's pipeline and MJX it is the `System`, for the unrolled engine what differs from the
+    model that it was made of.
+    """
+
+    def start(self, world: Any, q: jax.Array, qd: jax.Array, /) -> Body:
         """A body at rest in the solver's memory."""
         ...
 
-    def step(self, sys: System, body: Body, control: jax.Array) -> Body:
+    def step(self, world: Any, body: Body, control: jax.Array, /) -> Body:
         """`frames` substeps under one control [act_size]."""
         ...
 
@@ -133,6 +138,41 @@ class MJX:
         velocity = Motion(vel=data.cvel[1:, 3:], ang=data.cvel[1:, :3])
         offset = data.xpos[1:, :] - data.subtree_com[jnp.asarray(sys.body_rootid[1:])]
         return x, Transform.create(pos=offset).vmap().do(velocity)
+
+
+class Unrolled:
+    """MuJoCo's step as straight-line arithmetic.
+
+    It computes all environments at once, however they are mapped.
+
+    Args:
+      model: MuJoCo's, with the settings of the solver.
+      frames: substeps in a step.
+    """
+
+    def __init__(self, model: Any, frames: int):
+        self.engine: Engine = unroll(model, frames)
+        self._step = of_one(self.engine.step)
+        self._links = of_one(self.engine.links)
+
+    def start(self, world: Parameters, q: jax.Array, qd: jax.Array) -> Body:
+        """A body at rest in the solver's memory; quaternions become unit ones."""
+        for joint in self.engine.model.joints:
+            if joint.kind == "free":
+                turn = slice(joint.position + 3, joint.position + 7)
+                q = q.at[turn].divide(jnp.linalg.norm(q[turn]))
+        return Body(q, qd, jnp.zeros_like(qd), ())
+
+    def step(self, world: Parameters, body: Body, control: jax.Array) -> Body:
+        """MuJoCo's step, `frames` times."""
+        state = self._step(State(body.q, body.qd, body.warm), control, dict(world))
+        return Body(state.qpos, state.qvel, state.warm, ())
+
+    def links(self, sys: System, body: Body) -> tuple[Transform, Motion]:
+        """At the positions of the body."""
+        found = self._links(body.q, body.qd)
+        where = Transform(pos=found.position[1:], rot=found.rotation[1:])
+        return where, Motion(vel=found.linear[1:], ang=found.angular[1:])
 
 
 def _triangle(matrix: jax.Array) -> jax.Array:

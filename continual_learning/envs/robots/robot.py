@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import abc
+import copy
 import dataclasses
 import threading
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,14 @@ from etils import epath
 
 from continual_learning.envs.base import Task, Transition
 from continual_learning.envs.episodes import select
-from continual_learning.envs.robots.physics import MJX, Backend, Body, Generalized, Physics
+from continual_learning.envs.robots.physics import (
+    MJX,
+    Backend,
+    Body,
+    Generalized,
+    Physics,
+    Unrolled,
+)
 
 ABSURD_SPEED = 1e3
 """Above this, in m/s or rad/s, a velocity counts as diverged."""
@@ -28,12 +36,12 @@ _FILTERS = threading.Lock()
 
 
 class Solver(NamedTuple):
-    """Settings of MJX's Newton solver.
+    """Settings of MuJoCo's Newton solver.
 
     Attributes:
       cone: of friction; Brax uses the pyramid, whose friction depends on the direction.
       iterations: of the solver.
-      line_search: steps of its line search.
+      line_search: evaluations of its line search; in MJX steps of three evaluations.
     """
 
     cone: Literal["elliptic", "pyramidal"] = "elliptic"
@@ -42,6 +50,9 @@ class Solver(NamedTuple):
 
 
 BRAX_SOLVER = Solver("pyramidal", 1, 4)
+UNROLLED_SOLVER = Solver("elliptic", 2, 8)
+"""Of the unrolled engine. Friction of a pushed block is as with 20 iterations and evaluations; with
+4 evaluations the block begins to hop (benchmarks/friction.py)."""
 
 
 class RobotState(NamedTuple):
@@ -67,10 +78,11 @@ class Robot(abc.ABC):
     observation of zeros; the step counts as `diverged`.
 
     Attributes:
-      physics: Brax's "generalized" pipeline or "mjx".
+      physics: "unrolled", MuJoCo's step as straight-line arithmetic; Brax's "generalized" pipeline;
+        or "mjx".
       friction: "applied", or "as_released": always 1 whatever the task says, which is what the
         published code does.
-      solver: settings of MJX; None for those of this robot.
+      solver: settings of MuJoCo's solver; None for those of this robot.
       precision: of matrix products within the physics: "float32", or "default", what the device
         does by itself. On NVIDIA's that is TF32, of ten bits, with which MJX diverges.
     """
@@ -84,12 +96,12 @@ class Robot(abc.ABC):
 
     model: ClassVar[str]
     frames: ClassVar[int] = 5
-    usual_solver: ClassVar[Solver] = Solver()
+    usual_solver: ClassVar[Solver] = Solver()  # of MJX
     healthy: ClassVar[tuple[float, float]]
 
     def __post_init__(self):
         valid = {
-            "physics": ("generalized", "mjx"),
+            "physics": get_args(Backend),
             "friction": ("applied", "as_released"),
             "precision": ("float32", "default"),
         }
@@ -102,13 +114,15 @@ class Robot(abc.ABC):
             warnings.simplefilter("ignore")  # Brax says that its pipelines are kept as they are
             path = epath.resource_path("brax") / "envs/assets" / self.model
             system = mjcf.load(path)
-        engine = Generalized(self.frames)
+        engine: Physics = Generalized(self.frames)
         if self.physics == "mjx":
             engine = MJX(self.frames)
-            chosen = self.solver or self.usual_solver
-            system = solver_set(system, chosen)
+            system = solver_set(system, self.solver or self.usual_solver)
+        elif self.physics == "unrolled":
+            settings = self.solver or UNROLLED_SOLVER
+            engine = Unrolled(solver_of(system.mj_model, settings), self.frames)
         elif self.solver is not None:
-            raise ValueError("solver: these are settings of MJX; leave it out for generalized.")
+            raise ValueError("solver: these are settings of MuJoCo; leave it out for generalized.")
         object.__setattr__(self, "_system", system)
         object.__setattr__(self, "_engine", engine)
 
@@ -150,11 +164,18 @@ class Robot(abc.ABC):
             changes["geom_friction"] = system.geom_friction.at[:, 0].set(task["friction"])
         return _replaced(system, changes)
 
+    def _world(self, task: Task) -> Any:
+        """A task as the engine wants it."""
+        if self.physics != "unrolled":
+            return self.system(task)
+        names = ["gravity", "strength"] + ["friction"] * (self.friction == "applied")
+        return {name: task[name] for name in names}
+
     def reset(self, key: jax.Array, task: Task) -> RobotState:
         """Near the robot's pose at rest."""
         system = self.system(task)
         with jax.default_matmul_precision(self.precision):
-            body = self._engine.start(system, *self._first(key))
+            body = self._engine.start(self._world(task), *self._first(key))
         return RobotState(body, self._remember(system, body, jnp.zeros(self.action_size)))
 
     def observe(self, state: RobotState, task: Task) -> jax.Array:
@@ -168,7 +189,7 @@ class Robot(abc.ABC):
         system = self.system(task)
         control = self._control(action)
         with jax.default_matmul_precision(self.precision):
-            body = self._engine.step(system, state.body, control)
+            body = self._engine.step(self._world(task), state.body, control)
         reached = RobotState(body, self._remember(system, body, control))
         reward, height = self._reward(state, reached, control)
         observation = self._sense(system, reached)
@@ -229,6 +250,17 @@ def solver_set(system: System, settings: Solver) -> System:
             "opt.ls_iterations": settings.line_search,
         },
     )
+
+
+def solver_of(model: Any, settings: Solver) -> Any:
+    """A `mujoco.MjModel` with the same settings."""
+    names: Any = mujoco
+    changed = copy.copy(model)
+    changed.opt.solver = names.mjtSolver.mjSOL_NEWTON
+    changed.opt.disableflags |= names.mjtDisableBit.mjDSBL_EULERDAMP
+    changed.opt.cone = getattr(names.mjtCone, f"mjCONE_{settings.cone.upper()}")
+    changed.opt.iterations, changed.opt.ls_iterations = settings.iterations, settings.line_search
+    return changed
 
 
 def _replaced(system: System, changes: dict[str, Any]) -> System:

@@ -1,0 +1,43 @@
+"""Functions of environments-last arrays, for callers that write one environment and vmap it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def of_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of one environment that computes all environments at once when mapped.
+
+    However many `jax.vmap` surround it (environments, seeds), `function` is called once, with the
+    axes of all of them merged into the last one of its arrays.
+
+    Args:
+      function: from pytrees of arrays [..., envs] to such a pytree, each environment by itself.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def many(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    @many.def_vmap
+    def mapped(size: int, batched: Any, *arguments: Any) -> tuple[Any, Any]:
+        def merge(x: jax.Array, is_batched: bool) -> jax.Array:
+            every = x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
+            last = jnp.moveaxis(every, 0, -2)
+            return last.reshape(*last.shape[:-2], -1)
+
+        def split(x: jax.Array) -> jax.Array:
+            return jnp.moveaxis(x.reshape(*x.shape[:-1], size, -1), -2, 0)
+
+        result = jax.tree.map(split, many(*jax.tree.map(merge, arguments, tuple(batched))))
+        return result, jax.tree.map(lambda _: True, result)
+
+    def one(*arguments: Any) -> Any:
+        result = many(*jax.tree.map(lambda x: jnp.asarray(x)[..., None], arguments))
+        return jax.tree.map(lambda x: x[..., 0], result)
+
+    return one
