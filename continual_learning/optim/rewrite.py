@@ -7,12 +7,11 @@ order where an entry is outgoing of one unit and incoming of the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from continual_learning.optim.links import Kernel, Layer, Link
 from continual_learning.optim.units import UnitGraph
@@ -109,69 +108,14 @@ def transferred_bias(
     new: dict[str, jax.Array] = {}
     for layer in graph.layers:
         for link in layer.outgoing:
-            kernel = kernels[link.param]
-            if kernel.bias is None:
-                continue
+            kernel = kernels.get(link.param)
+            if kernel is None or kernel.bias is None or not {*link.axes} & {*kernel.inputs}:
+                continue  # a query, its bias among them, reads no keys
             w = params[link.param]
             part = _per_output(kernel, w * link.expand(rows[layer.name], w.ndim, 0))
             bias = new.get(kernel.bias, params[kernel.bias])
             new[kernel.bias] = (bias + part.reshape(bias.shape)).astype(bias.dtype)
     return new
-
-
-def draw(
-    graph: UnitGraph,
-    params: Params,
-    paths: Iterable[str],
-    key: jax.Array,
-    init: Callable[..., jax.Array] | str,
-    scales: jax.Array,
-) -> dict[str, jax.Array]:
-    """Fresh kernels ξ in the layout of the parameters, {path: array}.
-
-    Args:
-      graph: the units, whose kernels say how their axes are used.
-      params: {path: array}, for shapes and dtypes.
-      paths: which kernels to draw.
-      key: each kernel folds its number in `graph.kernels` into it, so that names do not matter.
-      init: an initialiser, or "as_initialised".
-      scales: [kernels], the standard deviations for "as_initialised".
-    """
-    wanted = set(paths)
-    drawn = {}
-    for i, kernel in enumerate(graph.kernels):
-        if kernel.param in wanted:
-            w = params[kernel.param]
-            k = jax.random.fold_in(key, i)
-            if callable(init):
-                drawn[kernel.param] = _initialise(kernel, k, w.shape, w.dtype, init)
-            else:
-                drawn[kernel.param] = jax.random.normal(k, w.shape, w.dtype) * scales[i].astype(
-                    w.dtype
-                )
-    return drawn
-
-
-def _initialise(
-    kernel: Kernel, key: jax.Array, shape: tuple[int, ...], dtype: Any, init: Callable[..., Any]
-) -> jax.Array:
-    """Calls `init` in [*spatial, in, out] for every copy, and moves the axes into place."""
-    order = (*kernel.copies, *kernel.spatial, *kernel.inputs, *kernel.outputs)
-
-    def extent(axes: tuple[int, ...]) -> int:
-        return int(np.prod([shape[a] for a in axes]))
-
-    canonical = (
-        *(shape[a] for a in kernel.spatial),
-        extent(kernel.inputs),
-        extent(kernel.outputs),
-    )
-    if kernel.copies:
-        keys = jax.random.split(key, extent(kernel.copies))
-        fresh = jax.vmap(lambda k: init(k, canonical, dtype))(keys)
-    else:
-        fresh = init(key, canonical, dtype)
-    return fresh.reshape([shape[a] for a in order]).transpose(np.argsort(order))
 
 
 def _links(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -40,6 +40,36 @@ def named_leaves(tree: Any) -> dict[str, Any]:
 def arrays(tree: Any) -> dict[str, jax.Array]:
     """`named_leaves` without the masked ones."""
     return {p: leaf for p, leaf in named_leaves(tree).items() if not is_masked(leaf)}
+
+
+def parameters(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The arrays of `tree`, and a function that puts others in their places.
+
+    A module whose leaves are not all arrays or numbers, as Equinox has them, is taken apart like
+    `eqx.partition(module, eqx.is_inexact_array)`: what is left has None there.
+    """
+    leaves = jax.tree.leaves(tree)
+    if all(
+        _is_array(x) or (isinstance(x, complex | float | int) and x not in (True, False))
+        for x in leaves
+    ):
+        return tree, lambda arrays: arrays
+    own = [_is_array(x) and jnp.issubdtype(x.dtype, jnp.inexact) for x in leaves]
+    treedef = jax.tree.structure(tree)
+
+    def combined(arrays: Any) -> Any:
+        given = iter(jax.tree.leaves(arrays))
+        return treedef.unflatten(
+            next(given) if mine else x for x, mine in zip(leaves, own, strict=True)
+        )
+
+    return treedef.unflatten(
+        x if mine else None for x, mine in zip(leaves, own, strict=True)
+    ), combined
+
+
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
 def is_masked_away(path: str, leaves: Mapping[str, Any]) -> bool:

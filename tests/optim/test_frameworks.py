@@ -2,6 +2,8 @@
 
 import functools
 
+import equinox as eqx
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -169,6 +171,8 @@ def test_batch_norm_and_dropout_of_nnx_in_training():
             return self.out(self.drop(nnx.relu(self.norm(self.conv(x)))).mean((1, 2)))
 
     graphdef, params, rest = nnx.split(Net(), nnx.Param, ...)
+    with pytest.raises(ValueError, match="copy=True"):
+        trace_units(lambda p, x: nnx.merge(graphdef, p, rest)(x), params, jnp.ones((1, 5, 5, 1)))
 
     def apply(params, x):
         return nnx.merge(graphdef, params, rest, copy=True)(x)
@@ -177,3 +181,60 @@ def test_batch_norm_and_dropout_of_nnx_in_training():
     assert graph.names == ("conv/kernel",)
     assert graph.untraced == ()  # the running statistics are thrown away here: no use of a unit
     assert {link.param for link in graph.layers[0].scale} == {"norm/scale"}
+
+
+def test_an_equinox_module_as_parameters():
+    class Net(eqx.Module):
+        mlp: eqx.nn.MLP
+        drop: eqx.nn.Dropout
+        out: eqx.nn.Linear
+
+        def __init__(self):
+            one, two = jax.random.split(jax.random.key(0))
+            self.mlp = eqx.nn.MLP(3, 5, 4, 1, key=one)
+            self.drop = eqx.nn.Dropout(0.5, inference=True)
+            self.out = eqx.nn.Linear(5, 2, key=two)
+
+        def __call__(self, x):
+            return self.out(self.drop(jnp.tanh(self.mlp(x))))
+
+    def apply(model, x):
+        return jax.vmap(model)(x)
+
+    model, x = Net(), jnp.ones((6, 3))
+    graph = trace_units(apply, model, x)
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+    expected = trace_units(lambda p, x: apply(eqx.combine(p, static), x), params, x)
+    assert graph.names == expected.names == ("mlp/layers/0/weight", "mlp/layers/1/weight")
+    assert graph.shapes == expected.shapes
+    assert graph.untraced == ()
+    optimizer(graph).init(params)
+    _, features, _ = graph.with_features(apply)(model, x)
+    assert features["mlp/layers/1/weight"].shape == (6, 5)
+
+
+def test_a_norm_over_a_named_axis():
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            norm = nn.BatchNorm(use_running_average=False, axis_name="batch", name="norm")
+            return nn.Dense(2)(nn.relu(norm(nn.Conv(4, (3, 3), name="conv")(x))).mean((1, 2)))
+
+    module, x = Net(), jnp.ones((2, 4, 4, 1))
+    variables = jax.vmap(module.init, (None, 0), axis_name="batch")(jax.random.key(0), x[None])
+    variables = jax.tree.map(lambda x: x[0], variables)
+    stats = {"batch_stats": variables["batch_stats"]}
+
+    def apply(p, x):
+        return module.apply({"params": p, **stats}, x, mutable=["batch_stats"])
+
+    with pytest.raises(ValueError, match=r"batch.*axis_name=NAME"):
+        trace_units(apply, variables["params"], x)
+    graph = trace_units(
+        lambda p, x: jax.vmap(lambda x: apply(p, x), axis_name="batch")(x[None]),
+        variables["params"],
+        x,
+    )
+    assert graph.names == ("conv/kernel",)
+    assert links(graph.layers[0])[1:3] == ({"conv/bias", "norm/bias"}, {"norm/scale"})
+    assert graph.untraced == ()

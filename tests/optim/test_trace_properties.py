@@ -8,7 +8,7 @@ import numpy as np
 from continual_learning.optim import trace_units
 from tests.optim.random_programs import programs
 from tests.optim.rollouts import jit
-from tests.optim.unit_checks import check_units, randomised
+from tests.optim.unit_checks import assert_complete, check_units, randomised
 
 PERMUTED = "has several outputs of one kernel in one unit"
 WITH_INPUTS = "is read together with other units by one weight"
@@ -19,6 +19,7 @@ def test_units_of_random_programs(program):
     x = jax.random.normal(jax.random.key(0), (2, *program.points[0]))
     params = {name: jnp.ones(shape) for name, shape in program.params.items()}
     graph = trace_units(program, params, x)
+    assert_complete(graph)
     strange = "strange" in program.words
     check_units(program, graph, params, x, units=1, statistics=True, matter=not strange)
     if strange:

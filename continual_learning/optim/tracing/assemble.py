@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from continual_learning.optim.links import Kernel, Layer, Link
-from continual_learning.optim.tracing.facts import TIED, Fact, Findings, Producer
+from continual_learning.optim.tracing.facts import PAIR, TIED, Fact, Findings, Producer
 from continual_learning.optim.tracing.labels import NONE, first_along, varying
 from continual_learning.optim.units import UnitGraph
 
@@ -29,20 +30,27 @@ class Assembly:
         self.unit = seen.units()
         self.group = self._groups()
         self.shared = self._shared()
+        self.query = np.zeros(len(self.unit), bool)
+        self.query[list(seen.queries)] = True
+        paired = [self.unit[label] for label, reason in seen.spoiled.items() if reason == PAIR]
+        self.paired = np.isin(self.unit, paired)  # queries and keys that are left alone
 
     def graph(self, outputs: Iterable[int], mixed: Iterable[int], treedef: Any) -> UnitGraph:
         """The graph, given the labels that are output, and those that it depends on otherwise."""
-        reasons = self._reasons()
+        reasons = self.reasons
         final = {int(self.group[label]) for label in outputs}
         # What reaches the output only through something that is not followed is listed.
         final |= {int(self.group[label]) for label in mixed} - reasons.keys()
-        facts = [self._by_group(f) for f in (self.seen.reads, self.seen.shifts, self.seen.scales)]
-        layers, untraced = [], dict[str, str]()
-        settled = set(final)  # layers that need no more words
-        for name, number in self._names().items():
-            if number in final:
-                continue
+        facts = [self._by_group(f) for f in self._facts()]
+        layers, untraced, output = [], dict[str, str](), set[str]()
+        left = dict[int, str]()  # layers that are no units, with the reason
+        for name, number in self.names.items():
             producers = [p for p in self.seen.producers if self.group[p.first] == number]
+            if number in final:
+                output |= {
+                    self.paths[leaf] for p in producers for leaf in self._leaves_of(p.entries)
+                }
+                continue
             index, size = self._index(number)
             reads, bias, scale = (self._links(f.get(number, ()), index) for f in facts)
             bias, scale = (self._own(links) for links in (bias, scale))
@@ -51,21 +59,60 @@ class Assembly:
                 for p in producers:
                     why = self.seen.why_lost(p.entries) or reason
                     untraced |= {self.paths[leaf]: why for leaf in self._leaves_of(p.entries)}
-                settled.add(number)
+                left[number] = f"belongs to {name}, which {reason}"
                 continue
-            made = [
-                Fact(p.entries, p.first + p.unit, np.full(p.entries.shape, NONE, np.int32))
-                for p in producers
-            ]
+            made = [fact for p in producers if (fact := self._of(p, ~self.query))]
+            beside = [fact for p in producers if (fact := self._of(p, self.paired))]
+            untraced |= {
+                self.paths[leaf]: PAIR for fact in beside for leaf in self._leaves_of(fact.entries)
+            }
             layers.append(Layer(name, size, self._links(made, index), reads, bias, scale))
         linked = {link.param for layer in layers for link in layer.links()}
-        untraced |= self._left_over({*linked, *untraced}, settled)
+        rest = self._left_over({*linked, *untraced, *output}, final, left)
+        output |= {path for path, reason in rest.items() if reason is None}
+        untraced |= {path: reason for path, reason in rest.items() if reason is not None}
         return UnitGraph(
-            tuple(layers), self._kernels(), dict(self.shapes), treedef, tuple(untraced.items())
+            tuple(layers),
+            self._kernels(),
+            dict(self.shapes),
+            treedef,
+            tuple(untraced.items()),
+            tuple(path for path in self.paths if path in output),
+            self.seen.pairs,
         )
 
-    def _left_over(self, named: set[str], settled: set[int]) -> dict[str, str]:
-        """Parameters beyond `named` that are of no `settled` layer, with the reason."""
+    def _facts(self) -> tuple[list[Fact], list[Fact], list[Fact]]:
+        """What reads, shifts and scales units; queries read the keys that they belong to."""
+        if not self.query.any():
+            return self.seen.reads, self.seen.shifts, self.seen.scales
+        reads, shifts = list(self.seen.reads), []
+        reads += [fact for p in self.seen.producers if (fact := self._of(p, self.query))]
+        for fact in self.seen.shifts:
+            asks = self.query[fact.labels]
+            for facts, own in ((reads, asks), (shifts, ~asks)):
+                if own.any():
+                    parts = (fact.entries[own], fact.labels[own], fact.position[own])
+                    facts.append(Fact(*parts, fact.linear))
+        return reads, shifts, self.seen.scales
+
+    def _of(self, p: Producer, chosen: np.ndarray) -> Fact | None:
+        """The entries that make the units of the labels `chosen`."""
+        own = chosen[p.first + p.unit]
+        if not own.any():
+            return None
+        entries, labels = p.entries[own], (p.first + p.unit)[own]
+        return Fact(entries, labels, np.full(entries.shape, NONE, np.int32))
+
+    def _left_over(
+        self, named: set[str], final: set[int], left: Mapping[int, str]
+    ) -> dict[str, str | None]:
+        """Parameters beyond `named`, with the reason, or None for those of the output layer.
+
+        Args:
+          named: parameters that need no more words.
+          final: layers that are output.
+          left: layers that are no units, with the reason.
+        """
         groups: dict[int, set[int]] = {}
         for p in self.seen.producers:
             for leaf in self._leaves_of(p.entries):
@@ -73,10 +120,13 @@ class Assembly:
         for fact in self.seen.shifts + self.seen.scales:
             for leaf in self._leaves_of(fact.entries):
                 groups.setdefault(leaf, set()).update(self.group[fact.labels].tolist())
-        reasons = {}
+        reasons: dict[str, str | None] = {}
         for leaf, path in enumerate(self.paths):
             owners = groups.get(leaf, set())
-            if path in named or (owners and owners <= settled):
+            if path in named:
+                continue
+            if owners and owners <= final | left.keys():
+                reasons[path] = next((left[number] for number in sorted(owners - final)), None)
                 continue
             entries = np.arange(self.starts[leaf], self.starts[leaf + 1])
             reasons[path] = (
@@ -89,20 +139,27 @@ class Assembly:
     def _groups(self) -> np.ndarray:
         """The layer of every label: the number of its first contraction."""
         producers = self.seen.producers
-        owner = np.repeat(np.arange(len(producers)), [p.size for p in producers])
-        group = np.arange(len(producers))
-        shared = np.unique(np.stack([owner, owner[self.unit]]), axis=1).T
+        owner = np.full(len(self.unit), NONE)  # what a loop carries has none of its own
+        for number, p in enumerate(producers):
+            owner[p.first : p.first + p.size] = number
+        first = np.full(len(self.unit), len(producers))  # of every unit
+        np.minimum.at(first, self.unit[owner >= 0], owner[owner >= 0])
+        group = np.arange(len(producers) + 1)
+        shared = np.unique(np.stack([owner, first[self.unit]])[:, owner >= 0], axis=1).T
         for a, b in shared[shared[:, 0] != shared[:, 1]]:
             group[group == max(group[a], group[b])] = min(group[a], group[b])
-        return group[owner]
+        return group[first[self.unit]]
 
-    def _names(self) -> dict[str, int]:
+    @functools.cached_property
+    def names(self) -> dict[str, int]:
         """All layers by name, in program order: the path of the first contraction's kernel.
 
         Layers stacked in one parameter are "path", "path#2", …
         """
         names, used = dict[str, int](), collections.Counter[str]()
         for p in self.seen.producers:
+            if self.query[p.first : p.first + p.size].all():
+                continue
             if (number := int(self.group[p.first])) not in names.values():
                 path = self.paths[self._leaf(p.entries[0])]
                 used[path] += 1
@@ -111,11 +168,13 @@ class Assembly:
 
     def indices(self) -> dict[str, np.ndarray]:
         """For all layers, those of the output too, the unit of every label in them, or NONE."""
-        return {name: self._index(number)[0] for name, number in self._names().items()}
+        return {name: self._index(number)[0] for name, number in self.names.items()}
 
     def _index(self, number: int) -> tuple[np.ndarray, int]:
         """For every label the number of its unit in the layer, or NONE; and the layer's size."""
-        own = np.flatnonzero(self.group == number)
+        own = self.group == number
+        some = own & ~self.paired
+        own = np.flatnonzero(some if some.any() else own)
         units, first, inverse = np.unique(self.unit[own], return_index=True, return_inverse=True)
         index = np.full(len(self.group), NONE, np.int32)
         index[own] = np.argsort(np.argsort(first))[inverse]
@@ -138,12 +197,26 @@ class Assembly:
         shared = dict.fromkeys(self._leaves_of(entries[1:][several]), "is shared by several units")
         return reasons | shared
 
-    def _reasons(self) -> dict[int, str]:
+    @functools.cached_property
+    def reasons(self) -> dict[int, str]:
         """Layers that cannot be told, with the reason."""
         reasons: dict[int, str] = {}
+        gated = {int(self.unit[label]) for label in self.seen.gated}
+        spoiled = dict[int, str]()
+        for label, reason in self.seen.spoiled.items():
+            number = int(self.group[label])
+            if reason != PAIR or self.paired[self.group == number].all():
+                spoiled.setdefault(number, reason)
         for p in self.seen.producers:
             number, reason = int(self.group[p.first]), self.seen.why_lost(p.entries)
-            if len(np.unique(self.unit[p.first : p.first + p.size])) < p.size:
+            own = ~(self.query | self.paired)[p.first : p.first + p.size]
+            units, outputs = np.unique(
+                self.unit[p.first : p.first + p.size][own], return_counts=True
+            )
+            # A gate may have its two sides, or all of a cell's, in one kernel.
+            sides = len(np.unique(outputs)) == 1 and len(units) > 1 and gated.issuperset(units)
+            if len(units) < own.sum() and not sides:
+                reason = reason or spoiled.get(number)
                 reason = reason or "has several outputs of one kernel in one unit"
             if reason is not None:
                 reasons.setdefault(number, reason)
@@ -155,9 +228,7 @@ class Assembly:
                 entry = fact.entries[gone][at : at + 1]
                 why = f"is read by {self.paths[self._leaf(entry[0])]}, which "
                 reasons.setdefault(int(self.group[label]), f"{why}{self.seen.why_lost(entry)}")
-        for label, reason in self.seen.spoiled.items():
-            reasons.setdefault(int(self.group[label]), reason)
-        return reasons
+        return spoiled | reasons
 
     def _by_group(self, facts: Iterable[Fact]) -> dict[int, list[Fact]]:
         found: dict[int, list[Fact]] = {}

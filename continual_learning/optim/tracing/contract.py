@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from continual_learning.optim.tracing.facts import Findings
-from continual_learning.optim.tracing.labels import NONE, Activation, Entries, Value
+from continual_learning.optim.tracing.labels import NONE, Activation, Data, Entries, Value
 
 
 def dot(seen: Findings, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]) -> Value | None:
@@ -27,7 +27,8 @@ def dot(seen: Findings, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...
     number = [int(np.prod(e)) for e in extents]
     entries = w.numbers.transpose(*copies, *w_in, *w_out).reshape(number)
     copy, inputs, output = np.indices(number, np.int32, sparse=True)
-    first = seen.produce(entries, copy, output, inputs, np.zeros(1, np.int32))
+    read = x.inputs if isinstance(x, Data) else frozenset[int]()
+    first = seen.produce(entries, copy, output, inputs, np.zeros(1, np.int32), read)
     if first is None:
         return None
     if isinstance(x, Activation):

@@ -1,46 +1,62 @@
-"""Programs within programs: calls, and scans of few iterations."""
+"""Programs within programs: calls, and loops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from continual_learning.optim.tracing.evaluate import program_within, scan_parts
+from continual_learning.optim.tracing.elementwise import combine, elementwise
+from continual_learning.optim.tracing.evaluate import LOOP, program_within, scan_parts
 from continual_learning.optim.tracing.facts import Record
-from continual_learning.optim.tracing.labels import Data, Entries, Value
+from continual_learning.optim.tracing.labels import (
+    MIXED,
+    NONE,
+    Activation,
+    Data,
+    Entries,
+    Value,
+    constant_along,
+    merged,
+)
 
 if TYPE_CHECKING:
     from continual_learning.optim.tracing.interpret import Interpreter
 
-# Every iteration is interpreted on its own. Layers are seldom stacked higher than this.
+# Layers stacked in one parameter are read one by one. They are seldom stacked higher than this.
 MAX_ITERATIONS = 64
+# A carry that is made of another one takes an attempt more.
+MAX_ATTEMPTS = 8
 
 
 def enter(seen: Interpreter, eqn: Any, ins: list[Value], at: tuple[int, ...]) -> list[Value] | None:
-    """The program inside an operation; None if there is none, or too long a scan."""
+    """The program inside an operation; None if there is none, or it is not followed."""
     found = program_within(eqn.params, len(ins))
     if found is None:
         return None
     jaxpr, consts = found[0], [Data(np.shape(c)) for c in found[1]]
-    if eqn.primitive.name == "scan":
-        return _scan(seen, eqn, jaxpr, consts, ins, at)
-    return seen.run(jaxpr, consts, ins, (*at, 0))
+    if eqn.primitive.name != "scan":
+        return seen.run(jaxpr, consts, ins, (*at, 0))
+    shared, _, xs = scan_parts(eqn, ins)
+    length = eqn.params["length"]
+    stacked = any(isinstance(v, Entries) for v in xs)
+    if not stacked and (length > MAX_ITERATIONS or any(isinstance(v, Entries) for v in shared)):
+        return _by_body(seen, eqn, jaxpr, consts, ins, at)
+    return _unrolled(seen, eqn, jaxpr, consts, ins, at) if length <= MAX_ITERATIONS else None
 
 
-def _scan(
+def _unrolled(
     seen: Interpreter,
     eqn: Any,
     jaxpr: Any,
     consts: list[Data],
     ins: list[Value],
     at: tuple[int, ...],
-) -> list[Value] | None:
-    """Unrolled: layers stacked in one parameter are read one by one."""
+) -> list[Value]:
+    """Iteration by iteration, as layers that are stacked in one parameter are."""
     length = eqn.params["length"]
-    if length > MAX_ITERATIONS:
-        return None
     shared, carry, xs = scan_parts(eqn, ins)
     results: list[list[Value]] = [[]] * length
     for i in reversed(range(length)) if eqn.params["reverse"] else range(length):
@@ -59,14 +75,14 @@ def _scan(
 
 def _item(seen: Interpreter, value: Value, i: int) -> Value:
     if isinstance(value, Data):
-        return Data(value.shape[1:], value.given)
+        return merged([value], value.shape[1:])
     return _moved(seen, lambda x: x[i], [value])
 
 
 def _stacked(seen: Interpreter, values: list[Value]) -> Value:
-    if all(isinstance(v, Data) for v in values):
-        shape = len(values), *values[0].shape
-        return Data(shape, any(isinstance(v, Data) and v.given for v in values))
+    data = [v for v in values if isinstance(v, Data)]
+    if len(data) == len(values):
+        return merged(data, (len(values), *values[0].shape))
     return _moved(seen, lambda *xs: np.stack(xs), values)
 
 
@@ -74,3 +90,143 @@ def _moved(seen: Interpreter, function: Callable[..., Any], values: list[Value])
     outs = seen.move("scan", function, values)
     seen.journal.append(Record(None, "scan", values, outs))
     return outs[0]
+
+
+# Recurrence --------------------------------------------------------------------------------------
+
+
+def _by_body(
+    seen: Interpreter,
+    eqn: Any,
+    jaxpr: Any,
+    consts: list[Data],
+    ins: list[Value],
+    at: tuple[int, ...],
+) -> list[Value] | None:
+    """One iteration that stands for all, as those of a recurrent network do."""
+    shared, start, xs = scan_parts(eqn, ins)
+    if not all(constant_along(x.labels, [0]) for x in xs if isinstance(x, Activation)):
+        return None
+    inside = jaxpr.invars[len(shared) : len(shared) + len(start)]
+    kept = [a is b for a, b in zip(inside, jaxpr.outvars, strict=False)]
+
+    def body(carry: list[Value]) -> list[Value]:
+        now = [*shared, *carry, *(_any_item(seen, x) for x in xs)]
+        return seen.run(jaxpr, consts, now, (*at, LOOP))
+
+    outs = closed(seen, body, start, kept, "passes through 'scan'")
+    if outs is None:
+        return None
+    length = eqn.params["length"]
+    carry = [_after(seen, v, ()) for v in outs[: len(start)]]
+    return [*carry, *(_after(seen, v, (length,)) for v in outs[len(start) :])]
+
+
+def _any_item(seen: Interpreter, value: Value) -> Value:
+    """An item that stands for all: its place is any."""
+    if not isinstance(value, Activation):
+        return _item(seen, value, 0)
+    return _moved(seen, lambda x: np.where((x == x[:1]).all(0), x[0], NONE), [value])
+
+
+def _after(seen: Interpreter, value: Value, lead: tuple[int, ...]) -> Value:
+    """What comes out of a loop: an array of its own, of which the body's is a part."""
+    if isinstance(value, Entries):
+        value = seen.release(value, "passes through 'scan'") if lead else value
+    if isinstance(value, Data):
+        return merged([value], (*lead, *value.shape))
+    return _moved(seen, lambda x: np.broadcast_to(x, (*lead, *x.shape)).copy(), [value])
+
+
+def closed(
+    seen: Interpreter,
+    body: Callable[[list[Value]], list[Value]],
+    start: Sequence[Value],
+    kept: Sequence[bool],
+    reason: str,
+) -> list[Value] | None:
+    """What the body of a loop returns when its carry comes out labelled as it went in.
+
+    The units that a carry comes out with are found by running the body; then it runs again with
+    labels of its own for them in the carry, which are the same units. Of all runs but the last
+    nothing stays.
+
+    Args:
+      seen: what is known of the program so far.
+      body: from the carry to the new carry, and whatever else it returns.
+      start: the carry before the first iteration.
+      kept: which parts of it the body passes on as they are.
+      reason: why what cannot be followed is not.
+
+    Returns:
+      What the body returned, or None if it does not settle.
+    """
+    known: list[Activation | Data | None] = [None] * len(start)
+    for _ in range(MAX_ATTEMPTS):
+        before = seen.snapshot()
+        marks = [_mark(seen, value) if isinstance(value, Activation) else None for value in known]
+        outs = body(
+            [
+                value if same else _entering(seen, value, mark or last, reason)
+                for value, mark, last, same in zip(start, marks, known, kept, strict=True)
+            ]
+        )
+        for mark, out in zip(marks, outs, strict=False):
+            if mark is not None and isinstance(out, Activation):
+                combine(seen, "add", mark, out, additive=True)
+                seen.spoil(out.sources, reason)
+        found = [
+            None if same else _pattern(seen, out, reason)
+            for out, same in zip(outs, kept, strict=False)
+        ]
+        if all(_alike(a, b) for a, b in zip(found, known, strict=True)):
+            return outs
+        seen.restore(before)
+        known = found
+    return None
+
+
+def _entering(seen: Interpreter, start: Value, last: Value | None, reason: str) -> Value:
+    """What goes into an iteration, whether it is the first or follows one that left `last`."""
+    if isinstance(last, Activation):
+        value = elementwise(seen, "add", [start, last], start.shape)
+    else:
+        value = seen.release(start, reason)
+        if isinstance(value, Data) and isinstance(last, Data):
+            value = merged([value, last], value.shape)
+    if isinstance(value, Activation):
+        value = dataclasses.replace(value)  # an array of its own
+        seen.journal.append(Record(None, "carry", [], [value]))
+    return value
+
+
+def _mark(seen: Interpreter, pattern: Activation) -> Activation:
+    """The pattern with new labels."""
+    first = seen.fresh(int(pattern.labels.max()) + 1)
+    labels = np.where(pattern.labels >= 0, pattern.labels + first, pattern.labels)
+    return dataclasses.replace(pattern, labels=labels)
+
+
+def _pattern(seen: Interpreter, value: Value, reason: str) -> Activation | Data:
+    """Which elements are of one unit: labels that count the units in order of appearance."""
+    value = seen.release(value, reason)
+    if not isinstance(value, Activation):
+        return merged([value] if isinstance(value, Data) else [], value.shape)
+    own, first, inverse = np.unique(value.labels, return_index=True, return_inverse=True)
+    units = np.array([seen.unit(x) if x >= 0 else x for x in own.tolist()])
+    order = dict.fromkeys(unit for unit in units[np.argsort(first)].tolist() if unit >= 0)
+    number = {unit: i for i, unit in enumerate(order)}
+    names = np.array([number.get(unit, unit) for unit in units.tolist()])
+    labels = names[inverse].reshape(value.shape)
+    written = value.written or bool((labels == MIXED).any())
+    return Activation(labels, np.full(value.shape, NONE), written=written)
+
+
+def _alike(a: Value | None, b: Value | None) -> bool:
+    if isinstance(a, Activation) and isinstance(b, Activation):
+        return np.array_equal(a.labels, b.labels) and a.written == b.written
+    return a == b or (isinstance(a, Data) and isinstance(b, Data) and _flags(a) == _flags(b))
+
+
+def _flags(data: Data) -> tuple[bool, frozenset[int], bool]:
+    return data.given, data.inputs, data.learned

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from continual_learning.optim.tracing.facts import Fact, Findings
+from continual_learning.optim.tracing.facts import UNFOLLOWED, Fact, Findings
 from continual_learning.optim.tracing.labels import (
     ADDITIVE,
     MIXED,
@@ -19,6 +19,7 @@ from continual_learning.optim.tracing.labels import (
     Value,
     constant_along,
     first_along,
+    merged,
     mixed,
     spread,
 )
@@ -27,7 +28,7 @@ SUMS = frozenset(["add", "add_any", "sub"])
 
 
 def elementwise(seen: Findings, name: str, ins: list[Value], shape: tuple[int, ...]) -> Value:
-    """Labels that meet in a sum are one unit; in a product they cannot be told apart."""
+    """Labels that meet are one unit; in a product only where they meet one to one, as in a gate."""
     acts = [v for v in ins if isinstance(v, Activation)]
     entries = [v for v in ins if isinstance(v, Entries)]
     if len(entries) == 1 and len(ins) <= 2:
@@ -41,17 +42,22 @@ def elementwise(seen: Findings, name: str, ins: list[Value], shape: tuple[int, .
         ins = [seen.release(v, reason) for v in ins]
         acts = [v for v in ins if isinstance(v, Activation)]
     if not acts:
-        return Data(shape, given=True)
+        return dataclasses.replace(
+            merged((v for v in ins if isinstance(v, Data)), shape), given=True
+        )
     out = spread(acts[0], shape)
     for i, act in enumerate(acts[1:]):
         chooses = name == "select_n" and i == 0 and acts[0] is ins[0]
         additive = name in ADDITIVE and not chooses
-        out = _combine(seen, name, out, spread(act, shape), additive)
+        out = combine(seen, name, out, spread(act, shape), additive)
+    added = ins[1:] if name == "select_n" else ins
+    if name in ADDITIVE and any(isinstance(v, Data) and v.written for v in added):
+        seen.spoil(out.own_labels(), UNFOLLOWED)
     linear = name in SUMS and all(act.linear for act in acts)
     return dataclasses.replace(out, linear=linear)
 
 
-def _combine(seen: Findings, name: str, a: Activation, b: Activation, additive: bool) -> Activation:
+def combine(seen: Findings, name: str, a: Activation, b: Activation, additive: bool) -> Activation:
     """Element by element.
 
     A statistic (MIXED) that meets one of the units it is of is a normalisation, and counts as held
@@ -60,21 +66,25 @@ def _combine(seen: Findings, name: str, a: Activation, b: Activation, additive: 
     """
     one, two = _once(a.labels, b.labels)
     clash = (one >= 0) & (two >= 0) & (one != two)
-    for x, y in np.unique(np.stack([one[clash], two[clash]]), axis=1).T.tolist():
-        if additive:
+    pairs = np.unique(np.stack([one[clash], two[clash]]), axis=1).T.tolist()
+    if additive:
+        for x, y in pairs:
             seen.merge(x, y)
-        elif seen.unit(x) != seen.unit(y):
-            seen.spoil((x, y), f"meets another unit in {name!r}")
+    else:
+        seen.gate(pairs, f"meets another unit in {name!r}")
     for statistic, own, others in ((a, one, two), (b, two, one)):
         met = np.unique(others[(own == MIXED) & (others >= 0)]).tolist()
-        if not {seen.unit(x) for x in met} <= {seen.unit(x) for x in statistic.sources if met}:
-            seen.spoil(statistic.sources, f"meets another unit in {name!r}")
+        seen.meet(statistic, met, name, additive)
     labels = np.where(a.labels >= 0, a.labels, b.labels)
     labels = np.where(labels >= 0, labels, np.minimum(a.labels, b.labels))
     position = np.where(a.labels >= 0, a.position, b.position)
     differ = (a.labels >= 0) & (b.labels >= 0) & (a.position != b.position)
-    sources = a.sources | b.sources if (labels == MIXED).any() else frozenset()
-    return Activation(labels, np.where(differ, NONE, position), sources)
+    if not (labels == MIXED).any():
+        return Activation(labels, np.where(differ, NONE, position))
+    written = a.written or b.written
+    return Activation(
+        labels, np.where(differ, NONE, position), a.sources | b.sources, written=written
+    )
 
 
 def _with_entries(
@@ -94,7 +104,7 @@ def _with_entries(
     if name == "mul" and not (act.labels >= 0).any():  # half of a normalisation, or of the input's
         return Entries(numbers, act.sources | (entries.factors or frozenset()))
     if entries.factors:  # the other half
-        act = _combine(seen, name, act, spread(_all_mixed(entries), shape), additive=False)
+        act = combine(seen, name, act, spread(_all_mixed(entries), shape), additive=False)
     if name in SUMS and entries.factors is not None:  # times something: no bias
         seen.lose(numbers, f"passes through {name!r}")
         return dataclasses.replace(act, linear=False)
@@ -142,7 +152,8 @@ def _window_axes(params: dict[str, Any]) -> list[int]:
 def _reduced(act: Activation, axes: Sequence[int], shape: tuple[int, ...]) -> Value:
     labels = act.labels.max(axis=tuple(axes), keepdims=True)
     if not ((act.labels == labels) | (act.labels == NONE)).all():
-        return mixed(shape, act.all_sources())
+        return mixed(shape, act.all_sources(), act.written)
     if labels.ndim != len(shape):
         labels = labels.reshape(shape)
-    return Activation(np.broadcast_to(labels, shape), np.full(shape, NONE), act.sources)
+    labels, position = np.broadcast_to(labels, shape), np.full(shape, NONE)
+    return Activation(labels, position, act.sources, written=act.written)

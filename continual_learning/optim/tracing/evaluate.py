@@ -8,11 +8,19 @@ from typing import Any, Literal, NamedTuple
 import jax
 from jax.extend import core
 
+try:
+    from jax.extend.core import DropVar
+except ImportError:  # before JAX 0.10
+    from jax.core import DropVar  # pyright: ignore[reportAttributeAccessIssue]
+
 Address = tuple[int, ...]
 """An equation: its number; in a program within it, the iteration and the number there; and so on.
 
-(4, 0, 2) is the third equation of the program that the fifth one calls.
+(4, 0, 2) is the third equation of the program that the fifth one calls; (4, LOOP, 2) is that of
+all iterations of a scan, whose arrays are stacked along a new first axis.
 """
+
+LOOP = -1
 
 
 class Slot(NamedTuple):
@@ -21,6 +29,11 @@ class Slot(NamedTuple):
     address: Address
     side: Literal["in", "out"]
     number: int
+
+    @property
+    def loops(self) -> int:
+        """How many axes for iterations the array has before its own."""
+        return self.address[1::2].count(LOOP)
 
 
 Taken = dict[Slot, jax.Array]
@@ -108,14 +121,16 @@ def _within(slot: Slot, at: Address) -> bool:
 def _bind(jaxpr: Any, eqn: Any, ins: Sequence[Any]) -> list[Any]:
     """The equation as it is: a program of this one equation, which JAX knows how to run."""
     args = {var: x for var, x in zip(eqn.invars, ins, strict=True) if isinstance(var, core.Var)}
-    kept = [not isinstance(var, core.DropVar) for var in eqn.outvars]
+    kept = [not isinstance(var, DropVar) for var in eqn.outvars]
     alone = jaxpr.replace(
         constvars=[],
         invars=list(args),
         outvars=[var for var, keep in zip(eqn.outvars, kept, strict=True) if keep],
         eqns=[eqn],
         effects=eqn.effects,
-        debug_info=jaxpr.debug_info._replace(arg_names=None, result_paths=None),
+        debug_info=jaxpr.debug_info._replace(
+            arg_names=("",) * len(args), result_paths=("",) * sum(kept)
+        ),
     )
     outs = iter(core.jaxpr_as_fun(core.ClosedJaxpr(alone, ()))(*args.values()))
     return [next(outs) if keep else None for keep in kept]
@@ -127,7 +142,8 @@ def _enter(
     """An equation with a program inside, out of which something is taken."""
     name, params = eqn.primitive.name, eqn.params
     if name == "scan":
-        return _unrolled(eqn, ins, wanted, added, at)
+        looped = {slot.address[len(at)] == LOOP for slot in {*wanted, *added}}
+        return (_looped if looped == {True} else _unrolled)(eqn, ins, wanted, added, at)
     found = program_within(params, len(ins))
     if found is None:
         raise ValueError(f"{name!r} holds no program of {len(ins)} arguments.")
@@ -145,6 +161,24 @@ def _enter(
             raise ValueError(f"Nothing can be added inside {name!r}: it has rules of its own.")
         outs = _bind(jaxpr, eqn, ins)
     return outs, taken
+
+
+def _looped(
+    eqn: Any, ins: list[Any], wanted: Set[Slot], added: Mapping[Slot, Any], at: Address
+) -> tuple[list[Any], Taken]:
+    """A `scan` that stays one; what is taken out, or added in, has an axis for its iterations."""
+    body = eqn.params["jaxpr"]
+    shared, carry, xs = scan_parts(eqn, ins)
+
+    def step(carry: Any, now: Any) -> Any:
+        items, added = now
+        ins = [*shared, *carry, *items]
+        outs, taken = evaluate(body.jaxpr, body.consts, ins, wanted, added, (*at, LOOP))
+        return outs[: len(carry)], (outs[len(carry) :], taken)
+
+    params = {key: eqn.params[key] for key in ("length", "reverse", "unroll")}
+    carry, (ys, taken) = jax.lax.scan(step, carry, (xs, added), **params)
+    return [*carry, *ys], taken
 
 
 def _unrolled(

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from continual_learning.optim.tracing.labels import MIXED, NONE, Activation, Entries, Value, mixed
+from continual_learning.optim.tracing.labels import (
+    MIXED,
+    NONE,
+    Activation,
+    Data,
+    Entries,
+    Value,
+    mixed,
+)
 
 TIED = "has entries that are used twice"
+PAIR = "passes through 'dot_general' as a query or key"
+UNFOLLOWED = "adds to what parameters that are not followed make of the input"
 
 
 class Producer(NamedTuple):
@@ -22,6 +34,7 @@ class Producer(NamedTuple):
       unit: which of its units each makes: the output, counted over all copies.
       copy, output, inputs, spatial: the copy of the kernel, the output and the input there, and
         the place in the receptive field.
+      given: the numbers of the inputs that it reads, if it reads no units.
     """
 
     first: int
@@ -32,6 +45,7 @@ class Producer(NamedTuple):
     output: np.ndarray
     inputs: np.ndarray
     spatial: np.ndarray
+    given: frozenset[int]
 
 
 class Fact(NamedTuple):
@@ -65,16 +79,22 @@ class Findings:
       producers: contractions in program order; no entry is in two of them.
       reads, shifts, scales: facts in program order.
       spoiled: labels that cannot be told as units, with the reason.
-      journal: all operations that activations went through, those within calls before the call.
+      gated: labels of units that met others in a product.
+      queries: labels that stand beside the keys of their units, as if they read them.
+      journal: all operations that activations went into or came out of, those within calls before
+        the call.
     """
 
-    def __init__(self, entries: int):
-        """`entries`: how many the parameters have."""
+    def __init__(self, entries: int, pairs: bool = False):
+        """`entries`: how many the parameters have; `pairs`: whether queries and keys are units."""
+        self.pairs = pairs
         self.producers: list[Producer] = []
         self.reads: list[Fact] = []
         self.shifts: list[Fact] = []
         self.scales: list[Fact] = []
         self.spoiled: dict[int, str] = {}
+        self.gated: set[int] = set()
+        self.queries: set[int] = set()
         self.journal: list[Record] = []
         self._parent: list[int] = []
         self._produces = np.zeros(entries, bool)
@@ -94,15 +114,55 @@ class Findings:
         """The unit of every label."""
         return np.array([self.unit(i) for i in range(len(self._parent))], int)
 
+    def fresh(self, number: int) -> int:
+        """The first of `number` new labels."""
+        first = len(self._parent)
+        self._parent += range(first, first + number)
+        return first
+
     def merge(self, a: int, b: int) -> None:
         """From now on these labels are one unit."""
         a, b = self.unit(a), self.unit(b)
         self._parent[max(a, b)] = min(a, b)
 
+    def gate(self, pairs: Iterable[tuple[int, int]], reason: str) -> None:
+        """Labels that meet in a product: one unit if it is one to one, else none is a unit."""
+        units = {(self.unit(x), self.unit(y)) for x, y in pairs}
+        units = {(x, y) for x, y in units if x != y}
+        if len({x for x, _ in units}) == len(units) == len({y for _, y in units}):
+            for x, y in units:
+                self.merge(x, y)
+            self.gated |= {x for x, _ in units}
+        else:
+            self.spoil((label for pair in pairs for label in pair), reason)
+
+    def meet(self, statistic: Activation, met: Sequence[int], name: str, additive: bool) -> None:
+        """A statistic, at its MIXED elements, meets the units of `met`.
+
+        It may meet those that it is of. Others make what it is of no units; and where it is added
+        to them, neither are they, for something that is not followed writes there.
+        """
+        if not met:
+            return
+        own = {self.unit(x) for x in statistic.sources}
+        others = [x for x in met if self.unit(x) not in own]
+        if others:
+            self.spoil(statistic.sources, f"meets another unit in {name!r}")
+            if additive:
+                self.spoil(others, UNFOLLOWED)
+
     def spoil(self, labels: Iterable[int], reason: str) -> None:
         """These cannot be told as units. The first reason stays."""
         for label in labels:
             self.spoiled.setdefault(int(label), reason)
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that is known by now."""
+        return {name: copy.copy(value) for name, value in vars(self).items()}
+
+    def restore(self, known: dict[str, Any]) -> None:
+        """Forgets what was found out since the snapshot."""
+        vars(self).update(known)
 
     # Entries ---------------------------------------------------------------------------------
 
@@ -118,7 +178,8 @@ class Findings:
         if not isinstance(value, Entries):
             return value
         self.lose(value.numbers, reason)
-        return mixed(value.shape, value.factors or frozenset())
+        rest = mixed(value.shape, value.factors or frozenset())
+        return dataclasses.replace(rest, learned=True) if isinstance(rest, Data) else rest
 
     def lost(self, entries: np.ndarray) -> np.ndarray:
         """Which of `entries` are used in a way not followed."""
@@ -144,6 +205,7 @@ class Findings:
         output: np.ndarray,
         inputs: np.ndarray,
         spatial: np.ndarray,
+        given: frozenset[int] = frozenset(),
     ) -> int | None:
         """Starts new units; None unless every entry is there, once, and in no other contraction."""
         if entries.size == 0 or (low := int(entries.min())) < 0:
@@ -155,11 +217,11 @@ class Findings:
             return None
         before |= there
         unit = copy * (int(output.max()) + 1) + output
-        first, size = len(self._parent), int(unit.max()) + 1
-        self._parent += range(first, first + size)
+        size = int(unit.max()) + 1
+        first = self.fresh(size)
         arrays = (unit, copy, output, inputs, spatial)
         spread = (np.broadcast_to(array, entries.shape).reshape(-1) for array in arrays)
-        self.producers.append(Producer(first, size, entries.reshape(-1), *spread))
+        self.producers.append(Producer(first, size, entries.reshape(-1), *spread, given=given))
         return first
 
     def uniform(

@@ -23,7 +23,7 @@ def with_features(graph: UnitGraph, apply_fn: Callable[..., Any]) -> Callable[..
     plans: dict[Any, _Plan] = {}
 
     def apply_with_features(params: Any, *inputs: Any) -> tuple[Any, Arrays, Arrays]:
-        program = Program(apply_fn, params, inputs)
+        program = Program(apply_fn, params, inputs, graph.pairs)
         if program.key not in plans:
             plans[program.key] = _plan(graph, program)
         plan = plans[program.key]
@@ -56,15 +56,16 @@ class _Part(NamedTuple):
     units: np.ndarray
 
     def of(self, x: jax.Array) -> jax.Array:
-        """[batch, *positions, units]."""
-        batch, axis = self.batch, self.axis
+        """[batch, *iterations, *positions, units], iterations where the array is made in loops."""
+        batch, axis, loops = self.batch, self.axis, self.slot.loops
         if batch is None:
-            x, batch, axis = x[None], 0, None if axis is None else axis + 1
+            x, batch, axis = jnp.expand_dims(x, loops), 0, None if axis is None else axis + 1
+        x = jnp.moveaxis(x, loops + batch, 0)
         if axis is not None:
-            return jnp.moveaxis(x, (batch, axis), (0, -1))
-        x = jnp.moveaxis(x, batch, 0)
-        x = x.reshape(len(x), -1)[:, self.places.reshape(-1)].reshape(len(x), *self.places.shape)
-        return x[:, 0] if self.places.shape[0] == 1 else x
+            return jnp.moveaxis(x, 1 + loops + axis - (axis > batch), -1)
+        lead = x.shape[: 1 + loops]
+        x = x.reshape(*lead, -1)[..., self.places.reshape(-1)].reshape(*lead, *self.places.shape)
+        return x[..., 0, :] if self.places.shape[0] == 1 else x
 
 
 class _Plan(NamedTuple):

@@ -50,8 +50,8 @@ class History:
     Attributes:
       values: their labels.
       pasts: how they came about.
-      read: the numbers of those that contractions with parameters read, by way of data movement
-        and pooling alone.
+      read: the numbers of those that contractions with parameters read, or queries and keys one
+        another, by way of data movement and pooling alone.
       contractions: records of the contractions with parameters that made units.
     """
 
@@ -85,33 +85,43 @@ class History:
                 old = self._slots.setdefault(number, slot)
                 if len(slot.address) < len(old.address):
                     self._slots[number] = slot
-        contracts = record.name in CONTRACTIONS and any(isinstance(v, Entries) for v in record.ins)
+        contracts = record.name in CONTRACTIONS and _has_kernel(record)
         if contracts and isinstance(record.outs[0], Activation) and record.outs[0].linear:
             self.contractions.append(record)
-            for past in self._pasts(record.ins):
-                self.read |= past.computed
+            self._read(record.ins)
+        elif record.name == "dot_general" and len(_with_units(record.ins)) == 2:
+            self._read(record.ins)  # queries and keys
+
+    def _read(self, values: Sequence[Value]) -> None:
+        for past in self._pasts(values):
+            self.read |= past.computed
 
     def _pasts(self, values: Sequence[Value]) -> list[Past]:
         return [self.pasts[self._numbers[id(v)]] for v in values if id(v) in self._numbers]
 
     def _past(self, record: Record, out: Activation, number: int) -> Past:
         itself = Past(frozenset([number]), number, affine=True, pooled=False)
-        if record.name in CONTRACTIONS:
+        if record.name == "carry":  # computed by the iteration before
+            return Past(frozenset(), number, affine=True, pooled=False)
+        averages = record.name == "dot_general" and not _has_kernel(record)
+        if record.name in CONTRACTIONS and not averages:
             return itself
         if record.name in ELEMENTWISE:
             return self._elementwise(record, number) or itself
-        pasts = self._pasts(record.ins)
+        pasts = self._pasts(_with_units(record.ins) if averages else record.ins)
         roots = {past.root for past in pasts}
         return Past(
             computed=frozenset[int]().union(*(past.computed for past in pasts)),
             root=roots.pop() if len(roots) == 1 else number,
             affine=all(past.affine for past in pasts),
-            pooled=record.name in REDUCTIONS | WINDOWS or any(past.pooled for past in pasts),
+            pooled=averages
+            or record.name in REDUCTIONS | WINDOWS
+            or any(past.pooled for past in pasts),
         )
 
     def _elementwise(self, record: Record, number: int) -> Past | None:
         ins = record.ins
-        units = [v for v in ins if isinstance(v, Activation) and (v.labels >= 0).any()]
+        units = _with_units(ins)
         if not units:
             return None
         # A pooled value beside one that is not is a statistic, as instance norms have it.
@@ -121,16 +131,28 @@ class History:
         linear = _is_linear(record.name, ins, operands)
         affine = linear and all(past.affine for past in pasts)
         roots = {past.root for past in pasts}
-        if len(roots) > 1:  # a residual sum: what follows is applied to all of it
+        bent = [past for past in pasts if not past.affine]
+        if record.name == "mul" and len(roots) > 1 and len(bent) == 1:  # a gate
+            root = bent[0].root
+        elif len(roots) > 1:  # a residual sum: what follows is applied to all of it
             root, affine = number, True
         elif affine and any(_is_array(v) and not _among(v, operands) for v in ins):
             root = number  # a bias, a scale, a normalisation
         else:
             root = roots.pop()
+        root = root if root in self._slots else number  # what a loop carries is computed elsewhere
         if linear and not full:  # the mean of a pool is a sum that is divided
             computed = frozenset[int]().union(*(past.computed for past in pasts))
             return Past(computed, root, affine, pooled=True)
         return Past(frozenset([number]), root, affine, pooled=False)
+
+
+def _has_kernel(record: Record) -> bool:
+    return any(isinstance(v, Entries) for v in record.ins)
+
+
+def _with_units(values: Sequence[Value]) -> list[Activation]:
+    return [v for v in values if isinstance(v, Activation) and (v.labels >= 0).any()]
 
 
 def _is_linear(name: str, ins: Sequence[Value], operands: Sequence[Value]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 from jax.extend.core import Literal
 
 from continual_learning.optim.tracing import control
+from continual_learning.optim.tracing.attention import product
 from continual_learning.optim.tracing.contract import conv, dot
 from continual_learning.optim.tracing.elementwise import elementwise, reduction
 from continual_learning.optim.tracing.facts import TIED, Findings, Record
 from continual_learning.optim.tracing.labels import (
     CALLS,
+    COLLECTIVES,
     CONTRACTIONS,
     ELEMENTWISE,
     MOVES,
@@ -23,6 +26,7 @@ from continual_learning.optim.tracing.labels import (
     Data,
     Entries,
     Value,
+    merged,
     mixed,
     moved,
 )
@@ -51,7 +55,7 @@ class Interpreter(Findings):
             ins, at = [read(atom) for atom in eqn.invars], (*prefix, number)
             outs = self._apply(eqn, ins, at)
             env.update(zip(eqn.outvars, outs, strict=True))
-            if any(isinstance(v, Activation) for v in outs):
+            if any(isinstance(v, Activation) for v in (*ins, *outs)):
                 self.journal.append(Record(at, eqn.primitive.name, ins, outs))
         return [read(atom) for atom in jaxpr.outvars]
 
@@ -59,8 +63,7 @@ class Interpreter(Findings):
         shapes = [var.aval.shape for var in eqn.outvars]
         data = [v for v in ins if isinstance(v, Data)]
         if len(data) == len(ins):
-            given = any(v.given for v in data)
-            return [Data(shape, given) for shape in shapes]
+            return [merged(data, shape) for shape in shapes]
         if eqn.primitive.name in CALLS | {"scan"}:
             out = control.enter(self, eqn, ins, at)
         else:
@@ -81,6 +84,13 @@ class Interpreter(Findings):
             return elementwise(self, name, ins, shapes[0])
         if name in REDUCTIONS | WINDOWS and isinstance(ins[0], Activation) and len(shapes) == 1:
             return reduction(params, ins[0], shapes[0])
+        known = [v for v in ins if not isinstance(v, Entries)]
+        if name in COLLECTIVES and len(known) == len(ins):
+            within = {"axes": [axis for axis in params["axes"] if isinstance(axis, int)]}
+            return [
+                reduction(within, v, shape) if isinstance(v, Activation) else merged([v], shape)
+                for v, shape in zip(known, shapes, strict=True)
+            ]
         if name in CONTRACTIONS:
             return self._contracted(name, params, ins, shapes[0])
         return None
@@ -101,7 +111,10 @@ class Interpreter(Findings):
             for v in ins
         )
         if name == "dot_general":
-            return dot(self, params["dimension_numbers"], lhs, rhs, shape)
+            dims = params["dimension_numbers"]
+            if not isinstance(lhs, Entries) and not isinstance(rhs, Entries):
+                return product(self, dims, lhs, rhs, shape)
+            return dot(self, dims, lhs, rhs, shape)
         return conv(self, params, lhs, rhs, shape)
 
     def _unknown(
@@ -114,9 +127,12 @@ class Interpreter(Findings):
         entries = [v.numbers for v in ins if isinstance(v, Entries)]
         if name in CONTRACTIONS and any(self.produces(n[n >= 0]).any() for n in entries):
             used, through = TIED, "is read by entries that are used twice"
-        sources = frozenset[int]()
-        for value in (self.release(v, used) for v in ins):
-            if isinstance(value, Activation):
-                sources |= value.all_sources()
+        released = [self.release(v, used) for v in ins]
+        acts = [v for v in released if isinstance(v, Activation)]
+        data = merged((v for v in released if isinstance(v, Data)), ())
+        sources = frozenset[int]().union(*(act.all_sources() for act in acts))
         self.spoil(sources, through)
-        return [mixed(shape, sources) for shape in shapes]
+        if not acts:
+            return [dataclasses.replace(data, shape=shape, given=True) for shape in shapes]
+        written = data.written or any(act.written for act in acts)
+        return [mixed(shape, sources, written) for shape in shapes]

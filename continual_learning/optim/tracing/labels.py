@@ -24,10 +24,19 @@ class Data:
       shape: shape of the array.
       given: whether it depends on inputs, or on parameters in a way not followed; else it is a
         constant of the program.
+      inputs: the numbers of the inputs that it depends on.
+      learned: whether it depends on parameters, in a way that is not followed.
     """
 
     shape: tuple[int, ...]
     given: bool = False
+    inputs: frozenset[int] = frozenset()
+    learned: bool = False
+
+    @property
+    def written(self) -> bool:
+        """Whether parameters that are not followed make it of the input, as an embedding does."""
+        return self.learned and bool(self.inputs)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,12 +67,14 @@ class Activation:
       position: per element, its place in the spatial axes of its layer, or NONE.
       sources: the labels that MIXED elements depend on.
       linear: whether it is a contraction plus biases and nothing else.
+      written: whether parameters that are not followed made MIXED elements of the input.
     """
 
     labels: np.ndarray
     position: np.ndarray
     sources: frozenset[int] = frozenset()
     linear: bool = False
+    written: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -82,11 +93,25 @@ class Activation:
 Value = Data | Entries | Activation
 
 
-def mixed(shape: Sequence[int], sources: frozenset[int]) -> Activation | Data:
+def mixed(
+    shape: Sequence[int], sources: frozenset[int], written: bool = False
+) -> Activation | Data:
     """An array each element of which depends on all of `sources`."""
-    if not sources:
+    if not sources and not written:
         return Data(tuple(shape), given=True)
-    return Activation(np.full(shape, MIXED), np.full(shape, NONE), sources)
+    labels, position = np.full(shape, MIXED), np.full(shape, NONE)
+    return Activation(labels, position, sources, written=written)
+
+
+def merged(values: Iterable[Data], shape: Sequence[int]) -> Data:
+    """An array that is made of `values`."""
+    values = list(values)
+    return Data(
+        tuple(shape),
+        given=any(v.given for v in values),
+        inputs=frozenset[int]().union(*(v.inputs for v in values)),
+        learned=any(v.learned for v in values),
+    )
 
 
 def spread(act: Activation, shape: tuple[int, ...]) -> Activation:
@@ -101,8 +126,14 @@ def moved(function: Callable[..., Any], ins: Sequence[Value]) -> list[Value]:
     Entries and activations must not both be there.
     """
 
+    def filler(value: Value, field: str) -> int:
+        return MIXED if field == "labels" and isinstance(value, Data) and value.written else NONE
+
     def part(kind: type, field: str) -> list[np.ndarray]:
-        arrays = [getattr(v, field) if isinstance(v, kind) else np.full(v.shape, NONE) for v in ins]
+        arrays = [
+            getattr(v, field) if isinstance(v, kind) else np.full(v.shape, filler(v, field))
+            for v in ins
+        ]
         outs = function(*arrays)
         return outs if isinstance(outs, list) else [outs]
 
@@ -114,8 +145,9 @@ def moved(function: Callable[..., Any], ins: Sequence[Value]) -> list[Value]:
     acts = [v for v in ins if isinstance(v, Activation)]
     sources = frozenset[int]().union(*(v.sources for v in acts))
     linear = all(v.linear for v in acts)
+    written = any(v.written for v in ins if not isinstance(v, Entries))
     parts = zip(part(Activation, "labels"), part(Activation, "position"), strict=True)
-    return [Activation(labels, position, sources, linear) for labels, position in parts]
+    return [Activation(labels, position, sources, linear, written) for labels, position in parts]
 
 
 def constant_along(array: np.ndarray, axes: Iterable[int]) -> bool:
@@ -166,6 +198,8 @@ MOVES: dict[str, Callable[..., Any]] = {
     "rev": lambda x, **p: np.flip(x, p["dimensions"]),
     "slice": lambda x, **p: _slice(x, p["start_indices"], p["limit_indices"], p["strides"]),
     "concatenate": lambda *xs, **p: np.concatenate(xs, p["dimension"]),
+    "stack": lambda *xs, **p: np.stack(xs, p["axis"]),
+    "unstack": lambda x, **p: list(np.moveaxis(x, p["axis"], 0)),
     "pad": lambda x, filler, **p: _pad(x, filler, p["padding_config"]),
     "split": lambda x, **p: np.split(x, np.cumsum(p["sizes"])[:-1], p["axis"]),
 } | dict.fromkeys(
@@ -176,6 +210,7 @@ MOVES: dict[str, Callable[..., Any]] = {
         "reduce_precision",
         "stop_gradient",
         "sharding_constraint",
+        "reshard",
         "name",
     ],
     lambda x, **p: x,
@@ -260,6 +295,8 @@ REDUCTIONS = frozenset(
 WINDOWS = frozenset(
     ["reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"]
 )
+# Over the axes that are numbers here; those of a name are of other devices, and look the same.
+COLLECTIVES = frozenset(["psum", "pmax", "pmin"])
 CONTRACTIONS = frozenset(["dot_general", "conv_general_dilated"])
 CALLS = frozenset(
     [

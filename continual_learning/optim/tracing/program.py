@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
@@ -13,6 +14,7 @@ from jax.interpreters import partial_eval
 
 from continual_learning.optim import trees
 from continual_learning.optim.tracing.assemble import Assembly
+from continual_learning.optim.tracing.control import closed
 from continual_learning.optim.tracing.evaluate import Slot, Taken, evaluate, program_within
 from continual_learning.optim.tracing.interpret import Interpreter
 from continual_learning.optim.tracing.labels import Data, Entries, Value
@@ -22,12 +24,20 @@ from continual_learning.optim.units import UnitGraph
 class Program:
     """What `function(params, *inputs)` does, for arrays of these shapes."""
 
-    def __init__(self, function: Callable[..., Any], params: Any, inputs: Sequence[Any]):
-        self.function = function
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        params: Any,
+        inputs: Sequence[Any],
+        pairs: bool = False,
+    ):
+        self.pairs = pairs
+        params, combined = trees.parameters(params)
+        self.function = lambda params, *inputs: function(combined(params), *inputs)
         self.params, *self.inputs = jax.tree.map(_abstract, (params, *inputs))
-        closed, out = jax.make_jaxpr(function, return_shape=True)(self.params, *self.inputs)
+        closed, self.out = _traced(self.function, self.params, *self.inputs)
         self.consts = closed.consts
-        self.out_tree = jax.tree.structure(out)
+        self.out_tree = jax.tree.structure(self.out)
         # What nothing reads is no use of a unit: running statistics that are thrown away, say.
         live = [True] * len(closed.jaxpr.outvars)
         self.jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, live, instantiate=True)
@@ -42,6 +52,7 @@ class Program:
         added: Mapping[Slot, jax.Array] | None = None,
     ) -> tuple[Any, Taken]:
         """What the function returns, and the arrays in the slots `wanted`."""
+        params, _ = trees.parameters(params)
         args = [jnp.asarray(x) for x in jax.tree.leaves((params, *inputs))]
         outs, taken = evaluate(self.jaxpr, self.consts, args, wanted, added or {})
         return jax.tree.unflatten(self.out_tree, outs), taken
@@ -78,10 +89,12 @@ class Program:
 
             def cut(x: Any, size: int = size, batch: int = batch) -> Any:
                 own = x.ndim and x.shape[0] == size
-                return jax.ShapeDtypeStruct((batch, *x.shape[1:]), x.dtype) if own else x
+                return jax.ShapeDtypeStruct((batch, *x.shape[1:]) if own else x.shape, x.dtype)
 
             try:
-                other = Program(self.function, self.params, jax.tree.map(cut, self.inputs))
+                inputs = jax.tree.map(cut, self.inputs)
+                params = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.params)
+                other = Program(self.function, params, inputs, self.pairs)
             except Exception:  # whatever the user's function says of inputs that do not fit
                 continue
             if _signature(other.jaxpr) == _signature(self.jaxpr):
@@ -91,6 +104,12 @@ class Program:
     @functools.cached_property
     def interpreted(self) -> tuple[Interpreter, list[Value], Assembly]:
         """The program run on labels: what was found, the outputs, and the layers."""
+        return self.interpret(())
+
+    def interpret(
+        self, carries: Sequence[tuple[int, int]]
+    ) -> tuple[Interpreter, list[Value], Assembly]:
+        """The same where some outputs come back as inputs: pairs of their numbers."""
         leaves = trees.named_leaves(self.params)
         shapes = {path: leaf.shape for path, leaf in leaves.items()}
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
@@ -99,10 +118,35 @@ class Program:
         args: list[Value] = [
             Entries(n.reshape(shape)) for n, shape in zip(own, shapes.values(), strict=True)
         ]
-        args += [Data(leaf.shape, given=True) for leaf in jax.tree.leaves(self.inputs)]
-        seen = Interpreter(sum(sizes))
-        outs = seen.run(self.jaxpr, [Data(np.shape(c)) for c in self.consts], args)
-        return seen, outs, Assembly(seen, shapes)
+        given = [
+            Data(leaf.shape, given=True, inputs=frozenset([i]))
+            for i, leaf in enumerate(jax.tree.leaves(self.inputs))
+        ]
+        seen = Interpreter(sum(sizes), self.pairs)
+        consts = [Data(np.shape(c)) for c in self.consts]
+
+        def body(carry: list[Value]) -> list[Value]:
+            fed = list[Value](given)
+            for (into, _), value in zip(carries, carry, strict=True):
+                fed[into] = value
+            outs = seen.run(self.jaxpr, consts, [*args, *fed])
+            return [*(outs[out] for _, out in carries), *outs]
+
+        start = [given[into] for into, _ in carries]
+        kept = [
+            self.jaxpr.invars[len(args) + into] is self.jaxpr.outvars[out] for into, out in carries
+        ]
+        outs = closed(seen, body, start, kept, "is carried from step to step")
+        if outs is None:
+            raise ValueError("The carry never comes out as it went in; leave it out: `carries=()`.")
+        return seen, outs[len(carries) :], Assembly(seen, shapes)
+
+    def returning(self, live: Sequence[bool]) -> Program:
+        """The program that returns some of its results alone."""
+        other = copy.copy(self)
+        other.__dict__.pop("interpreted", None)
+        other.jaxpr, _ = partial_eval.dce_jaxpr(self.jaxpr, list(live), instantiate=True)
+        return other
 
     def labels_of(self, graph: UnitGraph) -> dict[str, np.ndarray]:
         """For each layer of `graph` the number of each label's unit, or NONE."""
@@ -116,8 +160,33 @@ class Program:
         return {name: found[name] for name in graph.names}
 
 
+def _traced(function: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
+    """The program of a function and the shapes that it returns; errors say what helps."""
+    try:
+        return jax.make_jaxpr(function, return_shape=True)(*args)
+    except NameError as error:
+        if "unbound axis name" not in str(error):
+            raise
+        raise ValueError(
+            f"The function uses an axis of a name that `vmap` or `pmap` binds ({error}). Bind it: "
+            "trace `lambda p, x: jax.vmap(lambda x: apply_fn(p, x), axis_name=NAME)(x[None])`."
+        ) from error
+    except Exception as error:
+        if type(error).__name__ == "TraceContextError":
+            raise ValueError(
+                "The function changes an NNX module from outside of it. Let it change a copy: "
+                "`nnx.merge(graphdef, params, rest, copy=True)`."
+            ) from error
+        raise
+
+
 def _abstract(x: Any) -> Any:
-    return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
+    """The type of an array, with the sharding that is part of it."""
+    given = isinstance(x, jax.ShapeDtypeStruct)
+    sharding = x.sharding if given else jax.typeof(jnp.asarray(x)).sharding
+    if not given and not any(sharding.spec):
+        sharding = None
+    return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x), sharding=sharding)
 
 
 def _signature(jaxpr: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from continual_learning.optim.tracing.facts import TIED
 from continual_learning.optim.tracing.history import History
 from continual_learning.optim.tracing.labels import Activation, Entries
 from continual_learning.optim.tracing.program import Program
-from continual_learning.optim.units import UnitGraph
+from continual_learning.optim.units import UnitGraph, replicated
 
 _CHUNK = 2**24  # entries of per-sample kernel gradients in memory at a time
 
@@ -42,7 +42,7 @@ def per_sample_scores(
     plans: dict[Any, dict[str, list[_Use]]] = {}
 
     def value_grads_scores(params: Any, *inputs: Any) -> tuple[Any, Any, dict[str, jax.Array]]:
-        program = Program(loss_fn, params, inputs)
+        program = Program(loss_fn, params, inputs, graph.pairs)
         if program.key not in plans:
             plans[program.key] = _plan(graph, program)
         plan = plans[program.key]
@@ -86,12 +86,17 @@ def _plan(graph: UnitGraph, program: Program) -> dict[str, list[_Use]]:
                 side = next(i for i, v in enumerate(record.ins) if isinstance(v, Entries))
                 kernel, x = (Slot(record.address, "in", i) for i in (side, 1 - side))
                 slot = Slot(record.address, "out", 0)
-                _check(name, seen, record.ins[side], program.way(slot))
+                _check(name, seen, record.ins[side], slot, program.way(slot))
                 plan[name].append(_Use(slot, kernel, x, program.equation(slot), index[own]))
     return plan
 
 
-def _check(name: str, seen: Any, kernel: Any, way: list[Any]) -> None:
+def _check(name: str, seen: Any, kernel: Any, out: Slot, way: list[Any]) -> None:
+    if out.loops:
+        raise ValueError(
+            f"per_sample_scores: a kernel of layer {name!r} is used in every iteration of a scan, "
+            "so that its gradient is a sum over them. Use CPR(score='batch_gradient')."
+        )
     own = [eqn.primitive.name for eqn in way if eqn.primitive.name in OWN_RULES]
     if own:
         raise ValueError(
@@ -133,6 +138,9 @@ def _squares(use: _Use, x: jax.Array, w: jax.Array, delta: jax.Array) -> jax.Arr
     params, first = use.eqn.params, use.kernel.number == 0  # whether the kernel comes first
     if use.eqn.primitive.name == "conv_general_dilated":
         lhs, rhs, out = params["dimension_numbers"]
+        x, w, delta = map(
+            replicated, (x, w, delta)
+        )  # a few samples at a time: no part of them each
         if params["feature_group_count"] == params["batch_group_count"] == 1:
             shape = [w.shape[axis] for axis in rhs[2:]]
             return _by_patches(params, x.transpose(lhs), shape, delta.transpose(out))
@@ -144,6 +152,7 @@ def _squares(use: _Use, x: jax.Array, w: jax.Array, delta: jax.Array) -> jax.Arr
     w_out = [a for a in range(w.ndim) if a not in (*w_in, *w_copies)]
     lead = len(w_copies) + (len(w_out) if first else 0)  # of the free axes of x in the result
     if int(np.prod([x.shape[a] for a in x_free[1:]])) > 1:  # samples have several positions
+        x, w, delta = map(replicated, (x, w, delta))
         return _by_sample(use, x, w, delta, x_free[0], lead, (*w_copies, *w_out))
     # The gradient of one sample is the outer product of δ and x: its norm is |δ|·‖x‖.
     samples = x.shape[x_free[0]] if x_free else 1
@@ -219,6 +228,7 @@ def _by_sample(
         def contracted(w: jax.Array) -> jax.Array:
             ins = (w, x) if use.kernel.number == 0 else (x, w)
             params = {**use.eqn.params, "preferred_element_type": delta.dtype}
+            params |= {"out_sharding": None} if "out_sharding" in params else {}
             return use.eqn.primitive.bind(*ins, **params)
 
         (gradient,) = jax.linear_transpose(contracted, w)(delta)

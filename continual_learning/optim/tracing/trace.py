@@ -2,49 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
-from continual_learning.optim.tracing.labels import Activation
+from continual_learning.optim.tracing.assemble import Assembly
+from continual_learning.optim.tracing.interpret import Interpreter
+from continual_learning.optim.tracing.labels import Activation, Value
 from continual_learning.optim.tracing.program import Program
+from continual_learning.optim.tracing.state import Returned, states, unnamed_carry
 from continual_learning.optim.units import UnitGraph
 
 
-def trace_units(apply_fn: Callable[..., Any], params: Any, *inputs: Any) -> UnitGraph:
+def trace_units(
+    apply_fn: Callable[..., Any],
+    params: Any,
+    *inputs: Any,
+    output: Callable[[Any], Any] | None = None,
+    carries: Sequence[int] | None = None,
+    pairs: bool = False,
+) -> UnitGraph:
     """The units of `apply_fn(params, *inputs)`, whatever its layers are called.
 
     The program is interpreted with labels in place of numbers: nothing is computed, and no
     convention is followed. Every parameter that is neither a unit's nor the output layer's is left
-    alone and listed in `graph.untraced` with the reason; biases and scales of a listed layer go
-    without saying.
+    alone and listed in `graph.untraced` with the reason.
 
     Statistics of a layer's units that meet these units again count as those of a norm, which are
     held fixed: a unit times the mean of its layer is followed as if it were one.
 
     Args:
-      apply_fn: returns the network's outputs, in any structure. What it returns is output: do not
-        return hidden features beside it.
-      params: the parameter tree, or its shapes.
+      apply_fn: returns the network's outputs, in any structure, and new state beside them: batch
+        statistics, or the carry of a recurrent network.
+      params: the parameter tree, or its shapes, or a module of Equinox.
       *inputs: example inputs, or their shapes; their first axis is the batch. A batch of one is
         enough, and the fastest.
+      output: picks the network's outputs from what `apply_fn` returns, `lambda out: out[0]` say.
+        Without it, state is told by its structure, which is that of an input or a collection of
+        Flax; where hidden units are returned otherwise, this is an error.
+      carries: the numbers of the inputs that are carried from step to step, whose new values
+        `apply_fn` returns. Without it, those of which the structure comes back.
+      pairs: whether the channels of queries and keys are units. One such unit is the channel of
+        both; the key's weights count as incoming and the query's as outgoing, for without either
+        the other does nothing. Else they are left alone.
 
     Raises:
-      ValueError: nothing that was followed reaches the output; says what became of the parameters.
+      ValueError: nothing that was followed reaches the output, or it cannot be told what is output
+        or carried; says what to do.
     """
-    program = Program(apply_fn, params, inputs)
-    seen, outs, assembly = program.interpreted
-    if not outs:
+    if output is None:
+        program = Program(apply_fn, params, inputs, pairs)
+        out, chosen = program.out, []
+    else:
+        program = Program(_with_selection(apply_fn, output), params, inputs, pairs)
+        out, chosen = program.out[1], list(range(len(jax.tree.leaves(program.out[0]))))
+    if not program.jaxpr.outvars:
         raise ValueError("The output layer cannot be told: `apply_fn` returns no arrays.")
-    outs = [seen.release(value, "is returned") for value in outs]
-    acts = [value for value in outs if isinstance(value, Activation)]
-    direct = frozenset[int]().union(*(act.own_labels() for act in acts))
-    mixed = frozenset[int]().union(*(act.sources for act in acts))
-    graph = assembly.graph(direct, mixed, jax.tree.structure(params))
+    found = [
+        state._replace(leaves=tuple(len(chosen) + leaf for leaf in state.leaves))
+        for state in states(out, program.params, program.inputs, carries)
+    ]
+    if found:
+        returned = Returned(*program.interpreted)
+        found = [state for state in found if returned.is_state(state)]
+    if output is None:
+        every, state = range(len(program.jaxpr.outvars)), {i for s in found for i in s.leaves}
+        chosen = [i for i in every if i not in state] or list(every)
+    loops = [pair for s in found for pair in zip(s.inputs, s.leaves, strict=False)]
+    seen, outs, assembly = _interpreted(program, chosen, loops)
+    returned = Returned(seen, outs, assembly)
+    if output is None and (beside := returned.beside()):
+        paths = jax.tree_util.tree_flatten_with_path(out)[0]
+        leaf, layer = next(iter(beside.items()))
+        raise ValueError(
+            f"What `apply_fn` returns holds hidden units of {_name(assembly, layer)!r} in its part "
+            f"{jax.tree_util.keystr(paths[chosen[leaf]][0])} beside what is computed from them. "
+            "Say which part is the network's output, `output=lambda out: out[0]` say; "
+            "`output=lambda out: out` if all of it is."
+        )
+    carried = {into for into, _ in loops}
+    if carries is None and (layer := unnamed_carry(assembly, program.inputs, carried)):
+        raise ValueError(
+            f"An input looks like the carry of the recurrent {layer}, and is not returned. Let "
+            "`apply_fn` return the new carry beside its output, or say that there is none, "
+            "`carries=()`."
+        )
+    direct = frozenset[int]().union(*(v.own_labels() for v in outs if isinstance(v, Activation)))
+    mixed = frozenset[int]().union(*(v.sources for v in outs if isinstance(v, Activation)))
+    graph = assembly.graph(direct, mixed, jax.tree.structure(program.params))
     if not direct | mixed:
         raise ValueError(
             "The output layer cannot be told: no kernel that was followed reaches what `apply_fn` "
             f"returns. {'; '.join(f'{path} {reason}' for path, reason in graph.untraced)}."
         )
     return graph
+
+
+def _with_selection(
+    apply_fn: Callable[..., Any], output: Callable[[Any], Any]
+) -> Callable[..., tuple[Any, Any]]:
+    def both(*args: Any) -> tuple[Any, Any]:
+        out = apply_fn(*args)
+        return output(out), out
+
+    return both
+
+
+def _interpreted(
+    program: Program, chosen: Sequence[int], loops: Sequence[tuple[int, int]]
+) -> tuple[Interpreter, list[Value], Assembly]:
+    """The program that returns the leaves `chosen` and what the loops need, with the former."""
+    if not loops and len(chosen) == len(program.jaxpr.outvars):
+        seen, outs, assembly = program.interpreted
+    else:
+        needed = [*chosen, *(out for _, out in loops)]
+        live = [i in needed for i in range(len(program.jaxpr.outvars))]
+        place = {leaf: i for i, leaf in enumerate(sorted(set(needed)))}
+        closed = [(into, place[out]) for into, out in loops]
+        seen, outs, assembly = program.returning(live).interpret(closed)
+        outs = [outs[place[leaf]] for leaf in chosen]
+    outs = [seen.release(value, "is returned") for value in outs]
+    return seen, outs, assembly
+
+
+def _name(assembly: Assembly, number: int) -> str:
+    return next(name for name, own in assembly.names.items() if own == number)

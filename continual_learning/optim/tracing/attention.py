@@ -1,0 +1,101 @@
+"""Products of two activations: positions that are mixed, and queries that meet keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from continual_learning.optim.tracing.facts import PAIR, Findings
+from continual_learning.optim.tracing.labels import NONE, Activation, Data, Value, mixed
+
+
+class _Side(NamedTuple):
+    """One operand: its value, and which of its axes are copies, free and contracted."""
+
+    value: Value
+    copies: Sequence[int]
+    free: Sequence[int]
+    contracted: Sequence[int]
+
+    def extents(self, axes: Sequence[int]) -> list[int]:
+        return [self.value.shape[a] for a in axes]
+
+    def units(self) -> bool:
+        """Whether there are units in it."""
+        return isinstance(self.value, Activation) and bool((self.value.labels >= 0).any())
+
+
+def product(
+    seen: Findings, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]
+) -> Value | None:
+    """`dot_general` of two arrays that are no parameters; None if it is not followed.
+
+    Attention (Vaswani et al., 2017, arXiv 1706.03762) has two. Scores are sums over channels of
+    query times key: units meet in pairs. Values are averaged over positions: a channel stays one.
+    """
+    sides = []
+    for value, contracted, copies in zip((lhs, rhs), *dims, strict=True):
+        free = [a for a in range(len(value.shape)) if a not in (*contracted, *copies)]
+        sides.append(_Side(value, copies, free, contracted))
+    first, second = sides
+    if first.units() and second.units():
+        return _paired(seen, first, second, shape)
+    if first.units():
+        return _averaged(seen, first, second, True, shape)
+    return _averaged(seen, second, first, False, shape) if second.units() else None
+
+
+def _averaged(
+    seen: Findings, own: _Side, other: _Side, first: bool, shape: tuple[int, ...]
+) -> Value | None:
+    """Sums over places of one unit are of this unit, whatever the weights are."""
+    act = own.value
+    assert isinstance(act, Activation)
+    labels = act.labels.transpose(*own.copies, *own.free, *own.contracted)
+    labels = labels.reshape(*labels.shape[: len(labels.shape) - len(own.contracted)], -1)
+    row = labels.max(-1)
+    if not ((labels == row[..., None]) | (labels == NONE)).all():
+        return None
+    if isinstance(other.value, Activation):
+        met = np.unique(row[row >= 0]).tolist()
+        seen.meet(other.value, met, "dot_general", additive=False)
+    copies, free, ones = own.extents(own.copies), own.extents(own.free), [1] * len(other.free)
+    row = row.reshape([*copies, *free, *ones] if first else [*copies, *ones, *free])
+    return Activation(
+        np.broadcast_to(row, shape), np.full(shape, NONE), act.sources, written=act.written
+    )
+
+
+def _paired(seen: Findings, lhs: _Side, rhs: _Side, shape: tuple[int, ...]) -> Value | None:
+    """Channels of queries and keys, which do nothing without each other."""
+    left, right = _channels(lhs), _channels(rhs)
+    if left is None or right is None:
+        return None
+    met = np.unique(np.stack([left, right]), axis=1).T.tolist()
+    pairs = {(seen.unit(x), seen.unit(y)) for x, y in met}
+    # A key may have several queries (Ainslie et al., 2023, arXiv 2305.13245), not the other way.
+    queries, keys = ({pair[i] for pair in pairs} for i in (0, 1))
+    if len(queries) < len(pairs):
+        pairs, queries, keys = {(y, x) for x, y in pairs}, keys, queries
+    if len(queries) < len(pairs) or queries & keys:
+        return None
+    if not seen.pairs:
+        seen.spoil(queries | keys, PAIR)
+        return mixed(shape, frozenset(queries | keys))
+    seen.queries |= set(np.flatnonzero(np.isin(seen.units(), list(queries))).tolist())
+    seen.gated |= queries
+    for query, key in pairs:
+        seen.merge(query, key)
+    return Data(shape, given=True)
+
+
+def _channels(side: _Side) -> np.ndarray | None:
+    """The labels along copies and contracted axes, flat; None where they differ along others."""
+    act = side.value
+    assert isinstance(act, Activation)
+    labels = act.labels.transpose(*side.free, *side.copies, *side.contracted)
+    labels = labels.reshape(int(np.prod(side.extents(side.free))), -1)
+    row = labels.max(0)
+    return row if (labels == row).all() and (row >= 0).all() else None
