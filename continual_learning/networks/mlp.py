@@ -7,26 +7,21 @@ from collections.abc import Callable, Sequence
 import flax.linen as nn
 import jax
 
+from continual_learning.optim.fresh import INITIALIZERS
+
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "relu": nn.relu,
     "swish": nn.swish,
     "tanh": nn.tanh,
     "gelu": nn.gelu,
 }
-INITIALISERS: dict[str, Callable[..., jax.Array]] = {
-    "he_uniform": jax.nn.initializers.he_uniform(),
-    "he_normal": jax.nn.initializers.he_normal(),
-    "lecun_uniform": jax.nn.initializers.lecun_uniform(),
-    "lecun_normal": jax.nn.initializers.lecun_normal(),
-    "glorot_uniform": jax.nn.initializers.glorot_uniform(),
-}
 
 
 def initialiser(name: str) -> Callable[..., jax.Array]:
     """An initialiser of kernels by name."""
-    if name not in INITIALISERS:
-        raise ValueError(f"Unknown initialiser {name!r}. Valid: {', '.join(INITIALISERS)}.")
-    return INITIALISERS[name]
+    if name not in INITIALIZERS:
+        raise ValueError(f"Unknown initialiser {name!r}. Valid: {', '.join(INITIALIZERS)}.")
+    return INITIALIZERS[name]
 
 
 def activation(name: str) -> Callable[[jax.Array], jax.Array]:

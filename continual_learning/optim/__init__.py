@@ -1,5 +1,6 @@
 """Reset methods as Optax transformations."""
 
+from continual_learning import installation
 from continual_learning.optim.attach import ResetState, attach_reset_method
 from continual_learning.optim.cbp import CBP
 from continual_learning.optim.cpr import CPR
@@ -41,3 +42,5 @@ __all__ = [
     "sequential_units",
     "trace_units",
 ]
+
+installation.warn_if_overwritten()

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from continual_learning.optim import inputs, moments, rewrite, seeding, trees
+from continual_learning.optim import fresh, inputs, moments, seeding, trees
 from continual_learning.optim.branch import when
 from continual_learning.optim.log import (
     ResetLog,
@@ -32,7 +32,7 @@ class ResetState(NamedTuple):
       inner: state of the inner optimizer.
       calls: int32 [], calls of `update` so far.
       key: uint32 key data; constant, the counter is folded into it.
-      scales: [kernels], standard deviations of the kernels at `init`.
+      scales: standard deviations of the kernels at `init`, see `fresh.initial_scales`.
       method: the method's own state.
       log: what the method did.
     """
@@ -62,7 +62,7 @@ def attach_reset_method(
     Args:
       *named: ("tx", …) and ("reset_method", …), as an alternative to the keywords.
       tx: the inner optimizer.
-      reset_method: `CPR()`, `CBP()`, `ReDo(…)`, `ReGraMa(…)`, `ShrinkAndPerturb(…)`, `NoReset()`
+      reset_method: `CPR()`, `CBP()`, `ReDo()`, `ReGraMa()`, `ShrinkAndPerturb()`, `NoReset()`
         or a method of your own.
       units: a `UnitGraph` (see `trace_units`), or a callable that makes one from the parameters.
         Without it, a plain sequential dense network is recognised from its parameters.
@@ -76,18 +76,17 @@ def attach_reset_method(
     """
     inner, method = inputs.optimizer_and_method(named, tx, reset_method)
     inner = optax.with_extra_args_support(inner)
-    graph_of = inputs.graph_maker(units)
+    graph_of = inputs.graph_maker(units, method)
 
     def init(params: Any) -> ResetState:
         graph, leaves = graph_of(params), trees.arrays(params)
         kernels = [leaves[k.param] for k in graph.kernels]
         dtype = _dtype(kernels)
-        scales = [jnp.std(w.astype(dtype)) for w in kernels]
         return ResetState(
             inner=inner.init(params),
             calls=jnp.zeros((), jnp.int32),
             key=seeding.seeded(method.key, kernels),
-            scales=jnp.array(scales, dtype),
+            scales=fresh.initial_scales(graph, leaves, method.init, dtype),
             method=method.start(graph, dtype),
             log=empty_log(len(graph.layers), dtype, histogram),
         )
@@ -213,8 +212,8 @@ def _reset(
     amount = amount._replace(reset=reset)
     key = jax.random.fold_in(step.key, 1)  # the method may have used step.key itself
     drawn = method.drawn(graph)
-    fresh = rewrite.draw(graph, step.params, drawn, key, method.init, seen.scales)
-    new = method.rewrite(graph, observed, step.params, amount, fresh)
+    kernels = fresh.draw(graph, step.params, drawn, key, method.init, seen.scales)
+    new = method.rewrite(graph, observed, step.params, amount, kernels)
 
     def as_update(path: str) -> jax.Array:
         # An entry that the rewrite left alone keeps the inner update itself: p + (p' - p) is not

@@ -46,6 +46,8 @@ class CBP(ResetMethod):
       maturity: m, the age that a unit must exceed to be replaced.
       accumulate: whether the fraction of a unit is carried to the next step; if not, it is drawn.
       transfer_bias: whether the readers' biases take over a replaced unit's mean contribution.
+      reset_moments: whether the moments of a replaced unit's entries restart at zero, as the paper
+        says, or are left alone, as its author's PPO does.
     """
 
     replacement_rate: Number = 1e-4
@@ -53,6 +55,7 @@ class CBP(ResetMethod):
     maturity: Number = 100
     accumulate: bool = True
     transfer_bias: bool = True
+    reset_moments: bool = True
 
     requires: ClassVar[tuple[str, ...]] = ("features",)
 
@@ -124,3 +127,7 @@ class CBP(ResetMethod):
             mean = amount.reset * self.corrected(state, state.mean_feature)
             moved = rewrite.transferred_bias(graph, params, mean)
         return moved | rewrite.reset_units(graph, {**params, **moved}, amount.reset, fresh)
+
+    def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
+        """Return nothing of the moments of replaced units, or all of them."""
+        return super().keep(graph, amount) if self.reset_moments else {}

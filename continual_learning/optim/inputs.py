@@ -11,6 +11,7 @@ import optax
 
 from continual_learning.optim import trees
 from continual_learning.optim.method import ResetMethod
+from continual_learning.optim.no_reset import NoReset
 from continual_learning.optim.sequential import recognise_units
 from continual_learning.optim.units import UnitGraph
 
@@ -18,6 +19,12 @@ Graph = UnitGraph | Callable[[Any], UnitGraph] | None
 Wanted = bool | jax.Array | None  # whether a call resets; None: as the method says
 
 _NAMES = ("tx", "reset_method")
+_SOURCES = {
+    "features": "`graph.with_features(apply_fn)` takes them out of a model, with `graph` of "
+    "`trace_units`.",
+    "sample_scores": "`graph.per_sample_scores(loss_fn)` computes them beside the gradients, with "
+    "`graph` of `trace_units`.",
+}
 
 
 def optimizer_and_method(
@@ -49,13 +56,15 @@ def optimizer_and_method(
     return tx, method
 
 
-def graph_maker(units: Graph) -> Callable[[Any], UnitGraph]:
+def graph_maker(units: Graph, method: ResetMethod) -> Callable[[Any], UnitGraph]:
     """A function that gives the graph of a parameter tree, checked, less what is masked there."""
     if not (units is None or isinstance(units, UnitGraph) or callable(units)):
         raise TypeError(
             "attach_reset_method: units must be a UnitGraph or a callable that makes one from the "
             f"parameters, got {type(units).__name__}."
         )
+    if isinstance(units, UnitGraph):
+        _check_not_empty(units, method)
     made: dict[Any, UnitGraph] = {}
 
     def make(params: Any) -> UnitGraph:
@@ -67,6 +76,8 @@ def graph_maker(units: Graph) -> Callable[[Any], UnitGraph]:
             graph = (graph or recognise_units)(params)
             if not isinstance(graph, UnitGraph):
                 raise TypeError(f"units(params) must return a UnitGraph, got {graph!r}.")
+            if units is not None:  # else there is one kernel at most, and so no hidden unit
+                _check_not_empty(graph, method)
         graph.check(params)
         return graph.restrict(present)
 
@@ -77,6 +88,17 @@ def graph_maker(units: Graph) -> Callable[[Any], UnitGraph]:
         return made[structure]
 
     return graph_of
+
+
+def _check_not_empty(graph: UnitGraph, method: ResetMethod) -> None:
+    """Raises if the method would never do anything."""
+    if graph.layers or method.drawn(graph) or isinstance(method, NoReset):
+        return
+    why = "; ".join(f"{path} {reason}" for path, reason in graph.untraced)
+    raise ValueError(
+        f"attach_reset_method: the network has no hidden units that {type(method).__name__} could "
+        f"reset{f': {why}' if why else ''}. Give it a graph that has some, or use NoReset()."
+    )
 
 
 def check_gradients(graph: UnitGraph, grads: Mapping[str, Any]) -> None:
@@ -125,7 +147,8 @@ def _per_layer(
     if value is None:
         raise ValueError(
             f"{name} needs `{what}`: call `tx.update(grads, state, params, {what}={{layer: "
-            f"array}})` with an array for each of the layers {list(graph.names)}."
+            f"array}})` with an array for each of the layers {list(graph.names)}. {_SOURCES[what]} "
+            "A Flax TrainState passes them on in a subclass: docs/add_cpr.md, CBP and ReDo."
         )
     if not isinstance(value, Mapping):
         raise TypeError(

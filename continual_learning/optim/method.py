@@ -10,14 +10,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from continual_learning.optim import rewrite
+from continual_learning.optim import fresh, rewrite
 from continual_learning.optim.units import UnitGraph
 
 Number = float | int | jax.Array
@@ -65,14 +65,17 @@ class ResetMethod:
     """Base of all reset methods; a pytree whose leaves are its numbers.
 
     Attributes:
-      init: draws fresh kernels, `(key, shape, dtype) -> array`, called in [in, out] or HWIO; or
-        "as_initialised": normal with the standard deviation that each kernel had at `init`.
+      init: how fresh kernels are drawn. "as_initialised": from a normal distribution with the
+        standard deviation that each kernel had when the optimizer's `init` saw it (each copy of
+        its own, where a kernel holds several); a kernel that was constant then is redrawn as 0.
+        Or an initializer `(key, shape, dtype) -> array`, called in [in, out] or HWIO, or the name
+        of one ("lecun_normal").
       key: an integer or a JAX key. Bits of the initial parameters are folded into it, so that
         seeds and networks draw differently without being told to.
     """
 
-    init: Callable[..., jax.Array] | Literal["as_initialised"] = dataclasses.field(
-        default=jax.nn.initializers.lecun_normal(), kw_only=True
+    init: Callable[..., jax.Array] | str = dataclasses.field(
+        default=fresh.AS_INITIALISED, kw_only=True
     )
     key: Any = dataclasses.field(default=0, kw_only=True)
 
@@ -83,11 +86,7 @@ class ResetMethod:
     """Outgoing entries shrink before incoming ones are redrawn, after, or are "kept"."""
 
     def __post_init__(self):
-        if self.init != "as_initialised" and isinstance(self.init, str):
-            raise ValueError(
-                f"{type(self).__name__}: init must be an initialiser (see jax.nn.initializers) or "
-                f"'as_initialised', got {self.init!r}."
-            )
+        fresh.check_init(type(self).__name__, self.init)
 
     # When, and how far -----------------------------------------------------------------------
 

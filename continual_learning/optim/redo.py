@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -28,24 +28,37 @@ EPS = 1e-9
 class ReDo(ResetMethod):
     """Every `every` steps, replaces the units whose mean |feature| is at most `threshold`.
 
+    The defaults are its authors': τ = 0.1, every 1,000 updates (Sokar et al., 2023,
+    arXiv:2302.12902, which uses τ = 0.025 as well).
+
     Needs `features={layer: [batch, *positions, units]}` in `update`.
 
     Attributes:
       threshold: τ, relative to the layer's mean.
       every: f, steps between resets.
       max_reset_fraction: at most floor(fraction · size) units of a layer, lowest first.
+      shared: whether an entry between two units that are both reset ends "zeroed", as in the
+        method's own code, or "redrawn", as in the code of the CPR paper.
+      reset_moments: whether the moments of reset entries restart at zero.
     """
 
-    threshold: Number
-    every: Number
+    threshold: Number = 0.1
+    every: Number = 1000
     max_reset_fraction: Number | None = None
+    shared: Literal["zeroed", "redrawn"] = "zeroed"
+    reset_moments: bool = True
 
     requires: ClassVar[tuple[str, ...]] = ("features",)
-    outgoing: ClassVar[Outgoing] = "after"
 
     def __post_init__(self):
         super().__post_init__()
         check_range(self, threshold=(0, np.inf), every=(1, np.inf), max_reset_fraction=(0, 1))
+        check_shared(self, self.shared)
+
+    @property
+    def outgoing(self) -> Outgoing:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What is done last decides about shared entries."""
+        return "after" if self.shared == "zeroed" else "before"
 
     def due(self, state: tuple[()], t: jax.Array) -> jax.Array:
         """Every `every` steps, not in the first."""
@@ -56,6 +69,18 @@ class ReDo(ResetMethod):
         dtype = jnp.result_type(jnp.float32, *step.features.values())
         _, magnitude = feature_means(graph, step.features, dtype)
         return below_threshold(graph, magnitude, self.threshold, self.max_reset_fraction)
+
+    def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
+        """Return nothing of the moments of reset entries, or all of them."""
+        return super().keep(graph, amount) if self.reset_moments else {}
+
+
+def check_shared(method: ResetMethod, shared: str) -> None:
+    """Raise unless `shared` says what becomes of an entry between two reset units."""
+    if shared not in ("zeroed", "redrawn"):
+        raise ValueError(
+            f"{type(method).__name__}: shared must be 'zeroed' or 'redrawn', got {shared!r}."
+        )
 
 
 def below_threshold(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ from continual_learning.optim.method import (
     periodic,
     reset_method,
 )
-from continual_learning.optim.redo import below_threshold
+from continual_learning.optim.redo import below_threshold, check_shared
 from continual_learning.optim.rewrite import Outgoing
 from continual_learning.optim.scores import gradient_magnitude
 from continual_learning.optim.units import UnitGraph
@@ -25,26 +27,36 @@ from continual_learning.optim.units import UnitGraph
 class ReGraMa(ResetMethod):
     """Every `every` steps, replaces the units whose mean |gradient| is at most `threshold`.
 
+    The defaults are those that the CPR paper selected on SlipperyAnt.
+
     Attributes:
       threshold: τ, relative to the layer's mean, for the gradients of the current batch.
       every: f, steps between resets.
       max_reset_fraction: at most floor(fraction · size) units of a layer, lowest first.
       zero_outgoing: whether outgoing entries are zeroed; the method's authors leave them alone.
+      shared: whether an entry between two units that are both reset ends "zeroed" or "redrawn", as
+        in the code of the CPR paper; without `zero_outgoing` it is redrawn.
+      reset_moments: whether the moments of reset entries restart at zero.
     """
 
-    threshold: Number
-    every: Number
+    threshold: Number = 0.25
+    every: Number = 100
     max_reset_fraction: Number | None = None
     zero_outgoing: bool = True
+    shared: Literal["zeroed", "redrawn"] = "zeroed"
+    reset_moments: bool = True
 
     def __post_init__(self):
         super().__post_init__()
         check_range(self, threshold=(0, np.inf), every=(1, np.inf), max_reset_fraction=(0, 1))
+        check_shared(self, self.shared)
 
     @property
     def outgoing(self) -> Outgoing:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As `zero_outgoing` says."""
-        return "after" if self.zero_outgoing else "kept"
+        """As `zero_outgoing` says; what is done last decides about shared entries."""
+        if not self.zero_outgoing:
+            return "kept"
+        return "after" if self.shared == "zeroed" else "before"
 
     def due(self, state: tuple[()], t: jax.Array) -> jax.Array:
         """Every `every` steps, not in the first."""
@@ -55,3 +67,7 @@ class ReGraMa(ResetMethod):
         dtype = jnp.result_type(jnp.float32, *step.grads.values())
         score = gradient_magnitude(graph, step.grads, dtype)
         return below_threshold(graph, score, self.threshold, self.max_reset_fraction)
+
+    def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
+        """Return nothing of the moments of reset entries, or all of them."""
+        return super().keep(graph, amount) if self.reset_moments else {}

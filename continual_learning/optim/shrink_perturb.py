@@ -22,7 +22,9 @@ from continual_learning.optim.units import UnitGraph
 class ShrinkAndPerturb(ResetMethod):
     """Every `every` steps, θ ← (1−shrink)·θ + perturb·fresh.
 
-    All kernels, the output layer's too; biases only shrink, norm scales stay as they are.
+    All kernels, the output layer's too; biases only shrink, norm scales stay as they are. The
+    defaults are those that the CPR paper selected on SlipperyAnt; Ash & Adams (2020,
+    arXiv:1910.08475) act when new data arrive, and so have no `every`.
 
     Attributes:
       shrink: the share that is removed.
@@ -31,9 +33,9 @@ class ShrinkAndPerturb(ResetMethod):
       kernels_only: whether biases are left alone.
     """
 
-    shrink: Number
-    perturb: Number
-    every: Number
+    shrink: Number = 1e-3
+    perturb: Number = 5e-3
+    every: Number = 1000
     kernels_only: bool = False
 
     def __post_init__(self):

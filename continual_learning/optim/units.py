@@ -36,6 +36,8 @@ class UnitGraph:
       shapes: shape of every parameter, by path.
       treedef: structure of the parameter tree.
       untraced: (parameter, reason) of what is left alone.
+      output: parameters of the output layer, which has no units.
+      pairs: whether channels of queries and keys are units.
     """
 
     layers: tuple[Layer, ...]
@@ -43,6 +45,8 @@ class UnitGraph:
     shapes: Mapping[str, tuple[int, ...]]
     treedef: Any
     untraced: tuple[tuple[str, str], ...] = ()
+    output: tuple[str, ...] = ()
+    pairs: bool = False
 
     def __post_init__(self):
         names = [layer.name for layer in self.layers]
@@ -106,7 +110,7 @@ class UnitGraph:
         if not self.layers:
             return jnp.zeros((0, 0))
         padded = [
-            jnp.pad(_replicated(row), (0, self.width - row.shape[0]), constant_values=fill)
+            jnp.pad(replicated(row), (0, self.width - row.shape[0]), constant_values=fill)
             for row in rows
         ]
         return jnp.stack(padded)
@@ -278,7 +282,7 @@ class UnitGraph:
         return drawing.to_mermaid(self)
 
 
-def _replicated(row: jax.Array) -> jax.Array:
-    """Undoes a sharding that is part of the type: rows of different shardings do not stack."""
-    sharding = jax.typeof(row).sharding
-    return jax.reshard(row, sharding.update(spec=(None,))) if any(sharding.spec) else row
+def replicated(x: jax.Array) -> jax.Array:
+    """Undoes a sharding that is part of the type: arrays of different shardings do not stack."""
+    sharding = jax.typeof(x).sharding
+    return jax.reshard(x, sharding.update(spec=(None,) * x.ndim)) if any(sharding.spec) else x

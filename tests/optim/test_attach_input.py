@@ -75,7 +75,9 @@ def test_bad_features(mlp, method):
         return tx.update(params, state, params, **extra)
 
     update(features=good, value=1.0, sample_scores="ignored")
-    with pytest.raises(ValueError, match=f"{name} needs `features`.*layer_0/kernel"):
+    with pytest.raises(
+        ValueError, match=f"{name} needs `features`.*layer_0/kernel.*graph.with_features"
+    ):
         update()
     with pytest.raises(TypeError, match="must be a mapping"):
         update(features=[1, 2])
@@ -103,7 +105,7 @@ def test_bad_sample_scores(mlp):
     params = mlp()
     tx = attach_reset_method(tx=optax.sgd(0.1), reset_method=CPR(score="per_sample"))
     state = tx.init(params)
-    with pytest.raises(ValueError, match="CPR needs `sample_scores`"):
+    with pytest.raises(ValueError, match=r"CPR needs `sample_scores`.*graph.per_sample_scores"):
         tx.update(params, state, params, features={})
     with pytest.raises(ValueError, match=r"must be \[6\] or \[batch, 6\], got \[5\]"):
         scores = {"layer_0/kernel": jnp.ones(5), "layer_1/kernel": jnp.ones(7)}

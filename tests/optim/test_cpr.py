@@ -317,7 +317,7 @@ def test_norm_scales_move_towards_one_with_reset_bias():
         ({"shape": -1}, r"shape must be one of"),
         ({"shape": 1.0}, r"shape must be one of"),
         ({"score": "gradient"}, r"score must be 'batch_gradient' or 'per_sample'"),
-        ({"init": "he"}, r"init must be an initialiser"),
+        ({"init": "he"}, r"init must be .as_initialised., one of he_uniform"),
     ],
 )
 def test_bad_arguments_are_refused_at_construction(arguments, message):

@@ -22,7 +22,7 @@ def graph():
     def apply(p, x):
         h = x @ p["embed"]
         h = h + jnp.tanh(h @ p["up"]) @ p["down"]
-        g = ((h @ p["gate"]) * (h @ p["gated"])) @ p["mix"]
+        g = jnp.sort((h @ p["gate"]) + (h @ p["gated"])) @ p["mix"]
         return jnp.concatenate([h, x, g], -1) @ p["out"]
 
     return trace_units(apply, params, jnp.ones((1, 3)))

@@ -138,7 +138,7 @@ def stacked(p, x):
     names = ["a", "a#2", "a#3"]
     z = dict(zip(names, pre, strict=True))
     features = {k: jnp.tanh(v) for k, v in z.items()}
-    return jnp.tanh(pre[-1]) @ p["c"], features, z
+    return jnp.tanh(pre[2]) @ p["c"], features, z
 
 
 def checkpointed(p, x):

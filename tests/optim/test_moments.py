@@ -1,5 +1,7 @@
 """Moments of reset entries restart, those of all others stay, through any nesting of optimizers."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import optax
 import pytest
 from optax import contrib
 
-from continual_learning.optim import CBP, CPR, ReGraMa
+from continual_learning.optim import CBP, CPR, ReDo, ReGraMa
 from tests.optim.restarts import (
     DEAD,
     INIT,
@@ -177,6 +179,19 @@ def test_continual_backprop_restarts_replaced_units():
     assert_equal(state, cleared(tx, alone))
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        CBP(replacement_rate=0.35, maturity=0, init=INIT, reset_moments=False),
+        ReDo(threshold=0.1, every=1, init=INIT, reset_moments=False),
+    ],
+    ids=["cbp", "redo"],
+)
+def test_moments_may_be_left_alone(method):
+    state, alone = states(optax.adam(0.01), method)
+    assert_equal(state, alone)
+
+
 @pytest.mark.parametrize("zero_outgoing", [True, False])
 def test_regrama_restarts_what_it_rewrites(zero_outgoing):
     def idle(seed):
@@ -193,6 +208,9 @@ def test_regrama_restarts_what_it_rewrites(zero_outgoing):
     state, alone = states(tx, method, grads=idle, poison=full)
     entries = reset_entries(outgoing=zero_outgoing)
     assert_equal(state, cleared(tx, alone, entries))
+    method = dataclasses.replace(method, reset_moments=False)
+    state, alone = states(tx, method, grads=idle, poison=full)
+    assert_equal(state, alone)
 
 
 @pytest.mark.parametrize("reset_bias", [False, True])

@@ -1,6 +1,8 @@
 """Inside and around other transformations."""
 
 import functools
+import re
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +39,8 @@ from tests.optim.rollouts import (
     stream,
     unit_method,
 )
+
+PAGE = Path(__file__).parents[2] / "docs" / "add_cpr.md"
 
 
 @pytest.mark.parametrize("name", ["CPR", "CBP", "ReDo", "ShrinkAndPerturb"])
@@ -273,24 +277,24 @@ def test_apply_if_finite_inside():
 
 @stateful_method
 def test_flax_train_state(name):
+    """CBP and ReDo with the subclass that the page on loops has."""
     train_state = pytest.importorskip("flax.training.train_state")
+    [code] = re.findall(r"^class ResetTrainState.*?\n\n\n", PAGE.read_text(), re.S | re.M)
+    names = {"TrainState": train_state.TrainState, "optax": optax}
+    exec(code, names)
     params = network()
     data = stream(params)
 
     @jit
     def train(params, data):
-        state = train_state.TrainState.create(apply_fn=None, params=params, tx=attach(name))
+        needs = name in ("CBP", "ReDo")
+        kind = names["ResetTrainState"] if needs else train_state.TrainState
+        state = kind.create(apply_fn=None, params=params, tx=attach(name))
 
         def step(state, now):
             grads, features = now
-            if name not in ("CBP", "ReDo"):
-                return state.apply_gradients(grads=grads), None
-            # apply_gradients has no way to hand on features.
-            updates, opt_state = state.tx.update(
-                grads, state.opt_state, state.params, features=features
-            )
-            params = optax.apply_updates(state.params, updates)
-            return state.replace(step=state.step + 1, params=params, opt_state=opt_state), None
+            extra = {"features": features} if needs else {}
+            return state.apply_gradients(grads=grads, **extra), None
 
         return jax.lax.scan(step, state, data)[0]
 

@@ -62,6 +62,27 @@ def test_golden(name, golden, layered, close, precision):
             assert not np.array_equal(np.asarray(new["layer_1"]["kernel"] == 0), wrong)
 
 
+def test_a_shared_entry_may_end_redrawn(golden, layered, close):
+    """As in a program that resets layer by layer: the CPR paper's, and torch's ReDo (golden)."""
+    g = golden("redo_dense")
+    hidden = int(g["n_hidden"])
+    params = layered(g)
+    kernels = [f"layer_{i}/kernel" for i in range(hidden + 1)]
+    features = {kernels[i]: jnp.asarray(g[f"act_{i}"]) for i in range(hidden)}
+    shared = 0
+    for k, tau in enumerate(g["taus"]):
+        method = ReDo(float(tau), 1, shared="redrawn", init=jax.nn.initializers.constant(99.0))
+        new, _, _ = reset_once(params, method, features, sequential_units(params, kernels))
+        for i in range(hidden + 1):
+            redrawn, zeroed = g[f"alt_redrawn_{i}"][k], g[f"alt_zeroed_{i}"][k]
+            np.testing.assert_array_equal(new[f"layer_{i}"]["kernel"] == 99.0, redrawn)
+            np.testing.assert_array_equal(new[f"layer_{i}"]["kernel"] == 0, zeroed)
+            shared += int((redrawn & g[f"zeroed_{i}"][k]).sum())
+    assert shared > 0
+    with pytest.raises(ValueError, match="ReDo: shared must be 'zeroed' or 'redrawn', got 'both'"):
+        ReDo(0.1, 1, shared="both")
+
+
 def test_at_most_a_fraction_is_reset_lowest_first(mlp):
     params = mlp((3, 6, 2))
     features = {"layer_0/kernel": jnp.array([[0.3, 0.1, 0.0, 9.0, 0.2, 0.4]])}

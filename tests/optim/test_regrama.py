@@ -87,3 +87,20 @@ def test_the_current_batch_alone_counts(mlp):
     new, _, _ = reset_once(params, ReGraMa(0.1, 1), grads, None)
     zeroed = (new["layer_1"]["kernel"] == 0).all(axis=1)
     np.testing.assert_array_equal(zeroed, [False, False, True, False])
+
+
+def test_a_shared_entry_may_end_redrawn(mlp):
+    params = mlp((3, 4, 5, 2))
+    grads = jax.tree.map(jnp.ones_like, params)
+    for layer, unit in (("layer_0", 2), ("layer_1", 1)):
+        grads[layer]["kernel"] = grads[layer]["kernel"].at[:, unit].set(0.0)
+    init = jax.nn.initializers.constant(99.0)
+    for shared, both in (("zeroed", 0.0), ("redrawn", 99.0)):
+        method = ReGraMa(0.1, 1, shared=shared, init=init)
+        new, _, _ = reset_once(params, method, grads, None)
+        expected = np.array(params["layer_1"]["kernel"])
+        expected[2], expected[:, 1] = 0.0, 99.0
+        expected[2, 1] = both
+        np.testing.assert_array_equal(new["layer_1"]["kernel"], expected)
+    with pytest.raises(ValueError, match="ReGraMa: shared must be"):
+        ReGraMa(0.1, 1, shared="both")

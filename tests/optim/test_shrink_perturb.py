@@ -44,7 +44,7 @@ def test_every_one_acts_on_every_step(mlp):
 
 def test_a_single_linear_layer_is_touched_and_fresh_noise_is_drawn_each_time():
     params = {"kernel": jnp.zeros((50, 40))}
-    one, two = run(params, ShrinkAndPerturb(0.0, 0.1, 1), 2)
+    one, two = run(params, ShrinkAndPerturb(0.0, 0.1, 1, init="lecun_normal"), 2)
     noise = np.asarray(one["kernel"]), np.asarray(two["kernel"] - one["kernel"])
     for x in noise:
         np.testing.assert_allclose(x.std(), 0.1 / np.sqrt(50), rtol=0.1)

@@ -9,7 +9,8 @@ import optax
 import pytest
 
 from continual_learning.optim import CPR, Kernel, Layer, Link, UnitGraph, attach_reset_method
-from continual_learning.optim.rewrite import draw, reset_units, transferred_bias
+from continual_learning.optim.fresh import draw
+from continual_learning.optim.rewrite import reset_units, transferred_bias
 from continual_learning.optim.scores import gradient_magnitude
 from continual_learning.optim.sequential import sequential_units
 from continual_learning.optim.trees import arrays
@@ -160,23 +161,6 @@ def test_draws_follow_the_layout(ensemble):
     assert called == [(3, 2, 5, 8)]
     expected = np.arange(240.0).reshape(3, 2, 5, 8).transpose(3, 2, 0, 1)
     np.testing.assert_array_equal(fresh["conv/kernel"], expected)
-
-
-def test_as_initialised_draws_with_each_kernels_own_scale():
-    params = {
-        "layer_0": {"kernel": 3.0 * jax.random.normal(jax.random.key(0), (40, 50))},
-        "layer_1": {"kernel": 0.1 * jax.random.normal(jax.random.key(1), (50, 60))},
-        "layer_2": {"kernel": jnp.zeros((60, 2))},
-    }
-    method = CPR(max_reset=1.0, sharpness=0.0, every=1, init="as_initialised")
-    tx = attach_reset_method(tx=optax.sgd(0.0), reset_method=method)
-    state = tx.init(params)
-    for _ in range(2):
-        updates, state = tx.update(jax.tree.map(jnp.ones_like, params), state, params)
-    new = optax.apply_updates(params, updates)
-    np.testing.assert_allclose(new["layer_0"]["kernel"].std(), 3.0, rtol=0.1)
-    np.testing.assert_allclose(new["layer_1"]["kernel"].std(), 0.1, rtol=0.1)
-    assert not np.allclose(new["layer_0"]["kernel"], params["layer_0"]["kernel"])
 
 
 def test_bias_transfer_through_a_stored_transposed_ensemble(ensemble):
