@@ -7,7 +7,9 @@ import pytest
 
 from results.continual_minatar import summarise as continual_minatar
 from results.permuted_mnist import summarise
+from results.random_labels import summarise as random_labels
 from results.slippery_ant import summarise as slippery_ant
+from results.slippery_ant_as_released import summarise as as_released
 
 FOLDER = Path(summarise.__file__).parent
 
@@ -29,6 +31,27 @@ def test_the_files_of_permuted_mnist_agree():
     pd.testing.assert_frame_equal(left, right, rtol=1e-4)
 
 
+def test_older_thresholds_of_permuted_mnist():
+    text = (FOLDER / "README.md").read_text()
+    older, blocks = (pd.read_csv(FOLDER / f"{name}.csv") for name in ("thresholds", "blocks"))
+    for measure in summarise.ACCURACIES:
+        assert summarise.table(older, measure, older.method.unique()) in text
+        redo = older[(older.method == "redo") & (older.first_task == 180)]
+        others = blocks[blocks.first_task == 180]
+        assert len(redo) == 5 and redo[measure].min() > others[measure].max()
+    assert round(float(summarise.share_reset(older)["redo"].mean()), 2) == 0.25
+
+
+def test_the_table_of_random_labels():
+    folder = Path(random_labels.__file__).parent
+    rows = pd.read_csv(folder / "curves.csv")
+    assert random_labels.table(rows) in (folder / "README.md").read_text()
+    assert (rows.groupby("method").size() == 3 * 40).all()
+    last = rows[rows.task >= 35].groupby("method").train_accuracy.mean()
+    assert (f"{last.adam:.1%}", f"{last.shrink_perturb:.1%}") == ("69.5%", "77.6%")
+    assert last.drop(["adam", "shrink_perturb"]).min() > 0.99
+
+
 def test_the_table_of_slippery_ant():
     folder = Path(slippery_ant.__file__).parent
     chunks = pd.read_csv(folder / "curves.csv")
@@ -46,6 +69,21 @@ def test_the_table_of_slippery_ant():
     assert dormant.groupby("task").mean().round(3).loc[4].to_dict() == {"adam": 0.095, "cpr": 0.072}
     overall = chunks.groupby("method").reward.mean().round(2)
     assert overall.to_dict() == {"adam": 3.97, "cpr": 3.75}
+
+
+def test_what_is_said_of_slippery_ant_as_released():
+    folder = Path(as_released.__file__).parent
+    text, curves = (folder / "README.md").read_text(), as_released.ours()
+    assert as_released.table(curves) in text
+    found = as_released.ends(curves)
+    long = found[found.steps > 300e6]
+    assert [*long.method] == ["adam"] * 4 and (curves.diverged == 0).all()
+    for column, said in (("peak", "8,105 to 8,374"), ("last", "7,619\n  to 8,236")):
+        low, high = long[column].min(), long[column].max()
+        assert said.replace("\n  ", " ") == f"{low:,.0f} to {high:,.0f}" and said in text
+    # No drop of the paper's size is possible after the peak of any seed.
+    assert (found.peak - found["last"]).max() < 1000
+    assert 0.44 <= long.dormant_value.min() <= long.dormant_value.max() <= 0.5314
 
 
 def test_the_table_of_continual_minatar():

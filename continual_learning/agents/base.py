@@ -69,6 +69,11 @@ class Program(Protocol):
         """A tree like the state."""
         ...
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of rows; nothing is run."""
+        ...
+
     def compile(self, fresh: bool = True, quick: bool = False) -> None:
         """Compiles now what would be compiled when it is first called; nothing is run.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class HostEvaluation:
       seeds: of the lanes.
       tasks: how many are trained on, over and over those of the stream.
       episodes: of each task.
-      workers: as for `Pool`.
+      workers, nonfinite: as for `Pool`.
     """
 
     def __init__(
@@ -35,9 +35,11 @@ class HostEvaluation:
         tasks: int,
         episodes: int,
         workers: int | None,
+        nonfinite: Literal["refuse", "end"] = "refuse",
     ):
         self._stream, self._seeds, self._episodes = stream, seeds, episodes
         self._workers = workers
+        self._nonfinite: Literal["refuse", "end"] = nonfinite
         self._rounds = -(-tasks // len(stream.names))
         named = [(column(name), i) for i, name in enumerate(stream.names[:tasks])]
         # Of tasks with one name, the first stands for all.
@@ -93,7 +95,9 @@ class HostEvaluation:
     def _play(self, act: Act, params: Any, task: int) -> tuple[HostColumns, np.ndarray]:
         """Means over the first episode of every environment, and the steps these took."""
         if self._pool is None:
-            self._pool = Pool(self._stream, self._seeds, self._episodes, self._workers)
+            self._pool = Pool(
+                self._stream, self._seeds, self._episodes, self._workers, self._nonfinite
+            )
         pool, shape = self._pool, (len(self._seeds), self._episodes)
         pool.enter(task)
         found = {metric: np.full(shape, np.nan, np.float32) for metric in self._measures}

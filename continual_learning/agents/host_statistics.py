@@ -18,10 +18,12 @@ class Tally:
     Args:
       lanes: how many seeds.
       metrics: names of what the environments report.
+      invalid: whether to count steps that were cut because their numbers were not finite.
     """
 
-    def __init__(self, lanes: int, metrics: Sequence[str]):
+    def __init__(self, lanes: int, metrics: Sequence[str], invalid: bool = False):
         self._ended = np.zeros(lanes, np.int32)
+        self._invalid = np.zeros(lanes, np.int32) if invalid else None
         self._metrics = tuple(metrics)
         self._of_ended = {
             name: np.zeros(lanes) for name in ("episode_return", "episode_length", *metrics)
@@ -29,10 +31,18 @@ class Tally:
         self._reward, self._steps = np.zeros(lanes), 0
         self._running = np.zeros(lanes)
 
+    @property
+    def names(self) -> list[str]:
+        """Of the columns."""
+        counted = ["episodes_ended"] + ["invalid_steps"] * (self._invalid is not None)
+        return [*counted, *self._of_ended, "latest_return", "running_return", "reward"]
+
     def add(self, reached: HostTimestep) -> None:
         """Takes in a step."""
         self._reward += reached.reward.mean(axis=1)
         self._steps += 1
+        if self._invalid is not None:
+            self._invalid += reached.invalid.sum(axis=1, dtype=np.int32)
         ended = reached.ended
         self._running = np.where(ended, 0, reached.episode_return).mean(axis=1)
         if not ended.any():
@@ -54,7 +64,8 @@ class Tally:
 
         Returns:
           Those of `statistics`, but for the metrics of the environment: they are what the last
-          step of an episode said, mean over the episodes that ended; NaN if there are none.
+          step of an episode said, mean over the episodes that ended; NaN if there are none. And
+          "invalid_steps", if they are counted.
         """
         with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, as it should be
             means = {name: total / self._ended for name, total in self._of_ended.items()}
@@ -66,6 +77,7 @@ class Tally:
         }
         return {
             "episodes_ended": self._ended,
+            **({} if self._invalid is None else {"invalid_steps": self._invalid}),
             **{name: np.asarray(x, np.float32) for name, x in floats.items()},
         }
 

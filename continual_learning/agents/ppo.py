@@ -57,7 +57,8 @@ def ppo(
 
     A row per iteration: "step" (of all environments of the seed) and "task"; the task's
     parameters and the environment's metrics by their own names; `statistics` of the
-    episodes; what `improve` says of the updates; "explained_variance"; what is `reported` of the
+    episodes; what `improve` says of the updates; "explained_variance"; with an action limit
+    "clipped_actions", the share of the actions' entries at it; what is `reported` of the
     networks; with diagnostics `plasticity` and, in the last row of a chunk, `ranks` (NaN in the
     others).
 
@@ -74,7 +75,7 @@ def ppo(
         (with `attach_reset_method`, whose log is reported).
       config: sizes and numbers.
     """
-    env = episodes.env
+    env, limit = episodes.env, config.action_limit
     config.check_environments(episodes.count)
     networks = {
         "policy": Network.of(policy, env.observation_size, 2 * env.action_size, "policy"),
@@ -114,8 +115,8 @@ def ppo(
             return networks["value"].apply(params, observation)[..., 0]
 
         rewards = rollout.reward * config.reward_scale
-        if config.reward_floor is not None:
-            rewards = jnp.maximum(rewards, config.reward_floor)
+        if config.reward_floor is not None or config.reward_ceiling is not None:
+            rewards = jnp.clip(rewards, config.reward_floor, config.reward_ceiling)
         values = values_of(rollout.observation)
         if config.truncation == "bootstrap":
             next_values = values_of(rollout.reached)
@@ -154,8 +155,11 @@ def ppo(
         def act(key: jax.Array, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
             outputs = networks["policy"].apply(state.params["policy"], seen(observation))
             gaussian = DiagonalGaussian.from_outputs(outputs)
-            action = gaussian.sample(key)
-            return action, gaussian.log_prob(action)
+            sampled = action = gaussian.sample(key)
+            if limit is not None:
+                action = jnp.clip(sampled, -limit, limit)
+            of = action if config.log_prob_of == "applied" else sampled
+            return action, gaussian.log_prob(of)
 
         live, rollout, statistics = collect(
             episodes,
@@ -200,6 +204,8 @@ def ppo(
             "task": state.iteration // config.iterations_per_task,
             "explained_variance": explained,
         }
+        if limit is not None:
+            row["clipped_actions"] = jnp.mean(jnp.abs(rollout.action) >= limit)
         row |= reported(params, states, norms=config.diagnostics)
         if config.diagnostics:
             row |= plasticity(networks, params, dict.fromkeys(networks, probe))

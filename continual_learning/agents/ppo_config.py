@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal
 
 from continual_learning.agents.returns import Truncation
 
@@ -31,6 +32,13 @@ class PPOConfig:
         rollout and updates use the same ones, those of all iterations before it.
       reward_scale: factor on training rewards; reported returns are raw.
       reward_floor: least training reward, after the scale.
+      reward_ceiling: largest training reward, after the scale.
+      action_limit: clip every entry of an action to ±limit before it is applied and stored; None
+        leaves actions as they were sampled.
+      log_prob_of: whose log density is stored for the ratio of PPO's objective: that of the
+        action "applied", or of the action "sampled" before the clip. The latter is a defect: the
+        ratio of a clipped action is wrong before any update, and its gradient vanishes where the
+        mean is beyond the limit. It is there to repeat runs that had it.
       truncation: see `gae`.
       sample_scores: whether reset methods are given per-sample scores.
       diagnostics: whether dormant units, ranks and norms are measured.
@@ -52,6 +60,9 @@ class PPOConfig:
     normalise_observations: bool = False
     reward_scale: float = 1.0
     reward_floor: float | None = None
+    reward_ceiling: float | None = None
+    action_limit: float | None = None
+    log_prob_of: Literal["applied", "sampled"] = "applied"
     truncation: Truncation = "mask"
     sample_scores: bool = False
     diagnostics: bool = True
@@ -67,8 +78,19 @@ class PPOConfig:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}.")
         if self.clip_ratio <= 0:
             raise ValueError(f"clip_ratio must be above 0, got {self.clip_ratio}.")
+        if self.action_limit is not None and self.action_limit <= 0:
+            raise ValueError(f"action_limit must be above 0, got {self.action_limit}.")
+        floor, ceiling = self.reward_floor, self.reward_ceiling
+        if floor is not None and ceiling is not None and floor > ceiling:
+            raise ValueError(
+                f"reward_floor must not be above reward_ceiling, got {floor} and {ceiling}."
+            )
         if self.truncation not in ("mask", "bootstrap"):
             raise ValueError(f"truncation must be 'mask' or 'bootstrap', got {self.truncation!r}.")
+        if self.log_prob_of not in ("applied", "sampled"):
+            raise ValueError(
+                f"log_prob_of must be 'applied' or 'sampled', got {self.log_prob_of!r}."
+            )
         if self.iterations_per_task % self.iterations_per_chunk:
             raise ValueError(
                 f"iterations_per_chunk must divide the {self.iterations_per_task} iterations of a "

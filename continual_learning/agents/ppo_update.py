@@ -105,7 +105,10 @@ def improve(
 
     Returns:
       Parameters, states of the optimizers, and means over all updates: "NAME_loss" as it was
-      minimised, "NAME_gradient_norm" before any clipping, and what the losses report.
+      minimised, "NAME_gradient_norm" before any clipping, and what the losses report. Beside them
+      "initial_kl" and "initial_clip_fraction", those of the first minibatch before its update:
+      the policy is still the one that acted, so both are 0 unless the stored log densities are
+      not those of the stored actions.
     """
     packed, size = samples.pack(), samples.observation.shape[1]
 
@@ -132,4 +135,5 @@ def improve(
         return jax.lax.scan(update, carry, order.reshape(minibatches, -1))
 
     (params, states), metrics = jax.lax.scan(epoch, (params, states), jnp.arange(epochs))
-    return params, states, jax.tree.map(jnp.mean, metrics)
+    initial = {f"initial_{name}": metrics[name][0, 0] for name in ("kl", "clip_fraction")}
+    return params, states, {**jax.tree.map(jnp.mean, metrics), **initial}

@@ -17,12 +17,13 @@ from continual_learning.agents.base import (
     strongly_typed,
 )
 from continual_learning.agents.evaluate import Evaluation
+from continual_learning.agents.published_return import PublishedReturn
 from continual_learning.agents.replay import Experience, ReplayState
 from continual_learning.agents.sac_config import SACConfig
 from continual_learning.agents.sac_learner import SACLearner
 from continual_learning.agents.sac_update import METRICS, Learner
 from continual_learning.agents.statistics import disjoint, in_last_row, statistics, tally
-from continual_learning.agents.tasks import Tasks
+from continual_learning.agents.tasks import DISTURBANCE, Tasks
 from continual_learning.envs.base import Task
 from continual_learning.envs.episodes import Episodes, Live
 from continual_learning.envs.streams import TaskStream
@@ -41,6 +42,7 @@ class SACState(NamedTuple):
       replay: the transitions to learn from; apart, since it is large and grows by its end.
       episodes: `EpisodesState`, the environments.
       steps: int32 [], steps done.
+      sums: `Sums` of a `PublishedReturn`; () without it.
     """
 
     key: jax.Array
@@ -48,6 +50,7 @@ class SACState(NamedTuple):
     replay: ReplayState
     episodes: Any
     steps: jax.Array
+    sums: Any = ()
 
 
 def sac(
@@ -68,7 +71,8 @@ def sac(
     episodes; means over the updates of what `update` says, NaN if there were none; "alpha"; what
     is `reported` of the networks "policy", "critic_1" and "critic_2"; with diagnostics
     `plasticity` and, in the last row of a chunk, `ranks` (NaN in the others); with `eval_every`,
-    there as well, what `Evaluation` says of the policy's likeliest actions.
+    there as well, what `Evaluation` says of the policy's likeliest actions; with
+    `published_return_every`, "published_return".
 
     `hyper` may hold `NUMBERS`, in place of the config's; the rest goes to the optimizers of policy
     and critics, which refuse what they do not know.
@@ -88,6 +92,8 @@ def sac(
     learning = SACLearner.of(policy, critic, episodes.env, optimizers, config)
     replay, tasks = learning.replay, Tasks(episodes, stream)
     evaluation = Evaluation(tasks, config.tasks, config.eval_episodes)
+    every = config.published_return_every
+    published = PublishedReturn(episodes, every) if every else None
 
     def init(key: jax.Array, hyper: Hyper, data: Any) -> SACState:
         return strongly_typed(
@@ -97,6 +103,7 @@ def sac(
                 replay.start(learning.actions.like),
                 tasks.start(key),
                 jnp.zeros((), jnp.int32),
+                published.start() if published else (),
             )
         )
 
@@ -104,7 +111,12 @@ def sac(
         """A step of all environments and the updates after it; what they gave and said."""
         params = state.learner.params["policy"]
         action = learning.act(params, state.key, state.steps, live.observation)
+        if published:
+            disturbed = jax.random.fold_in(state.key, DISTURBANCE)
+            live = published.evaluate_if_due(live, learning.likeliest, params, disturbed, task)
         after, reached = episodes.step(live, action, task)
+        if published:
+            state = state._replace(sums=published.add(state.sums, reached))
         new = Experience(
             live.observation, action, reached.reward, reached.terminated, reached.observation
         )
@@ -144,6 +156,8 @@ def sac(
         means = jnp.sum(metrics, axis=0) / jnp.sum(learnt)
         said = dict(zip(METRICS, means, strict=True))
         found = disjoint(found, said, statistics(live, tallies, rewards), dict(task))
+        if published:
+            found["published_return"] = published.value(state.sums)
         return state, live, found
 
     def chunk(state: SACState, hyper: Hyper, data: Any) -> tuple[SACState, dict[str, jax.Array]]:
@@ -151,6 +165,11 @@ def sac(
         begins = state.steps % config.steps_per_task == 0
         task, live = tasks.enter(state.key, number, begins, state.episodes)
         state = state._replace(learner=learning.change(state.learner, begins, hyper))
+        if published:
+            sums = jax.tree.map(
+                lambda new, old: jnp.where(begins, new, old), published.start(), state.sums
+            )
+            state = state._replace(sums=sums)
 
         def body(carry: tuple[SACState, Live], _: None) -> Any:
             state, live, found = row(*carry, task, hyper)

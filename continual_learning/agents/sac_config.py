@@ -37,6 +37,8 @@ class SACConfig:
       eval_every: steps between evaluations on all tasks met so far, at the end of a chunk; 0 for
         none. They divide a task, so that there is one at the end of each.
       eval_episodes: deterministic episodes per task and evaluation.
+      published_return_every: environment steps between evaluations that play in the training
+        environments, as the published trainer's do every 10,000; see `PublishedReturn`. 0 for none.
       sample_scores: whether reset methods are given per-sample scores.
       diagnostics: whether dormant units, ranks and norms are measured.
       probe: how many observations of the replay they are measured on.
@@ -62,6 +64,7 @@ class SACConfig:
     reset_alpha: bool = True
     eval_every: int = 0
     eval_episodes: int = 10
+    published_return_every: int = 0
     sample_scores: bool = False
     diagnostics: bool = True
     probe: int = 512
@@ -73,6 +76,10 @@ class SACConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if self.learning_starts < 0:
             raise ValueError(f"learning_starts must not be below 0, got {self.learning_starts}.")
+        if self.published_return_every < 0:
+            raise ValueError(
+                f"published_return_every must not be below 0, got {self.published_return_every}."
+            )
         for name in ("discount", "tau"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}.")

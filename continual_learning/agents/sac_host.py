@@ -55,6 +55,7 @@ def sac_host(
     environments: int,
     workers: int | None = None,
     staleness: Literal[0, 1] = 1,
+    nonfinite: Literal["refuse", "end"] = "refuse",
 ) -> HostTrainer:
     """A trainer on tasks of the host, for all seeds on one device.
 
@@ -73,6 +74,7 @@ def sac_host(
       staleness: 0 is the order of `sac`: act, step, learn. With 1 the updates that follow a step
         are made while the next one is under way, whose actions so lack them. Nothing is left to be
         learnt at the end of a row, and its first actions are of the newest policy in both cases.
+      nonfinite: as for `Pool`; with "end", rows have "invalid_steps".
     """
     if staleness not in (0, 1):
         raise ValueError(f"staleness must be 0 or 1, got {staleness!r}.")
@@ -81,7 +83,15 @@ def sac_host(
 
     def program(seeds: Sequence[int], keys: jax.Array, hyper: Hyper) -> HostSAC:
         return HostSAC(
-            learning, stream, seeds, keys, hyper, environments, workers=workers, staleness=staleness
+            learning,
+            stream,
+            seeds,
+            keys,
+            hyper,
+            environments,
+            workers=workers,
+            staleness=staleness,
+            nonfinite=nonfinite,
         )
 
     chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
@@ -119,6 +129,7 @@ class HostSAC:
       environments: of each seed.
       workers: processes that step them, and those of evaluations.
       staleness: 0 or 1.
+      nonfinite: as for `Pool`.
     """
 
     def __init__(
@@ -132,21 +143,23 @@ class HostSAC:
         *,
         workers: int | None,
         staleness: int,
+        nonfinite: Literal["refuse", "end"],
     ):
         self._config, self._stream, self._seeds = learning.config, stream, seeds
         self._keys, self._hyper, self._staleness = keys, hyper, staleness
         self._environments, self._workers = environments, workers
+        self._nonfinite: Literal["refuse", "end"] = nonfinite
         self._learning, self._calls = learning, SACCalls(learning, len(seeds))
         config = learning.config
         self._evaluation = HostEvaluation(
-            stream, seeds, config.tasks, config.eval_episodes, workers
+            stream, seeds, config.tasks, config.eval_episodes, workers, nonfinite
         )
         # The last state that was given away: where the pool is.
         self._given: HostSACState | None = None
 
     @functools.cached_property
     def _pool(self) -> Pool:
-        return Pool(self._stream, self._seeds, self._environments, self._workers)
+        return Pool(self._stream, self._seeds, self._environments, self._workers, self._nonfinite)
 
     @functools.cached_property
     def _arguments(self) -> dict[str, tuple[Any, ...]]:
@@ -159,6 +172,17 @@ class HostSAC:
         learner, replay, *_ = self._arguments["learn"]
         state = self._state(learner, replay, *self._start())
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of rows."""
+        config, arguments = self._config, self._arguments
+        found = [*jax.eval_shape(self._calls.describe, *arguments["describe"]), *METRICS]
+        if config.diagnostics:
+            found += jax.eval_shape(self._calls.ranks, *arguments["ranks"])
+        if config.eval_every:
+            found += self._evaluation.unsaid()
+        return ["step", "task", *found, *self._tally().names]
 
     def compile(self, fresh: bool = True, quick: bool = False) -> None:
         """Compiles every call; nothing is run, and no worker is started."""
@@ -231,7 +255,7 @@ class HostSAC:
     def _row(self, run: _Running, latest: np.ndarray, steps: int) -> HostColumns:
         """Some steps from number `steps` on, and what there is to say of them."""
         pool, config = self._pool, self._config
-        tally, waiting = Tally(len(pool.seeds), pool.stream.metrics), None
+        tally, waiting = self._tally(), None
         run.said, run.learnt = jnp.zeros_like(run.said), 0
         end = steps + config.steps_per_row
         for number in range(steps, end):
@@ -262,6 +286,9 @@ class HostSAC:
             dict(zip(METRICS, said, strict=True)),
             tally.columns(latest),
         )
+
+    def _tally(self) -> Tally:
+        return Tally(len(self._seeds), self._stream.metrics, self._nonfinite == "end")
 
     def _learn_from(self, run: _Running, step: Step) -> None:
         """Stores a step, and makes its updates if the task has given enough to learn from."""

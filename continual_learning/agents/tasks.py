@@ -12,7 +12,7 @@ from continual_learning.envs.episodes import Episodes, EpisodesState, Live
 from continual_learning.envs.streams import TaskStream
 
 # What a seed's key is used for; the same for all learners, which so meet the same tasks.
-NETWORK, STREAM, EPISODES, ACTIONS, BATCHES, PROBE, EVALUATION = range(7)
+NETWORK, STREAM, EPISODES, ACTIONS, BATCHES, PROBE, EVALUATION, DISTURBANCE = range(8)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -104,11 +104,11 @@ class Curves:
 def main_metric(frame: pd.DataFrame) -> str:
     """The column that says how well a method does: the first of `DEFAULT_METRIC` with values."""
     for name in DEFAULT_METRIC:
-        if name in _metrics(frame) and frame[name].notna().to_numpy().any():
+        if name in metrics(frame) and frame[name].notna().to_numpy().any():
             return name
     raise CurvesError(
         f"None of {', '.join(DEFAULT_METRIC)} was measured. "
-        f"Name one of: {', '.join(_metrics(frame))}."
+        f"Name one of: {', '.join(metrics(frame))}."
     )
 
 
@@ -259,7 +259,7 @@ def _column(frame: pd.DataFrame, metric: str) -> np.ndarray:
             raise CurvesError(f"Column {name!r} must hold whole numbers, got {frame[name].dtype}.")
     if not len(frame):
         raise CurvesError("The table has no rows: nothing was measured yet.")
-    known = _metrics(frame)
+    known = metrics(frame)
     if metric not in known:
         close = difflib.get_close_matches(str(metric), known, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -267,7 +267,7 @@ def _column(frame: pd.DataFrame, metric: str) -> np.ndarray:
     return frame[metric].to_numpy(np.float64, na_value=np.nan)
 
 
-def _metrics(frame: pd.DataFrame) -> list[str]:
+def metrics(frame: pd.DataFrame) -> list[str]:
     """Columns of numbers that were measured."""
     index = ("study", "method", "seed", "step", "task")
     numbers = frame.select_dtypes(["number", "bool"]).columns

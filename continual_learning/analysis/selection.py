@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from continual_learning.analysis import statistics
-from continual_learning.analysis.curves import CurvesError, main_metric
+from continual_learning.analysis.curves import CurvesError, main_metric, metrics
 from continual_learning.analysis.loading import load
 from continual_learning.experiments import spec
 from continual_learning.experiments.base import trusted
@@ -30,11 +30,13 @@ class Final(NamedTuple):
       configuration: its settings.
       seed: its seed.
       score: final performance; NaN if it diverged.
+      rows: all that was measured in the last task, as bytes.
     """
 
     configuration: Configuration
     seed: int
     score: float
+    rows: bytes
 
 
 class Ranked(NamedTuple):
@@ -44,11 +46,13 @@ class Ranked(NamedTuple):
       configuration: the settings.
       scores: [seeds].
       mean: of the scores; −∞ if a seed diverged, which no choice should risk.
+      rows: all that was measured in the last task of every seed, as bytes.
     """
 
     configuration: Configuration
     scores: np.ndarray
     mean: float
+    rows: tuple[bytes, ...] = ()
 
 
 class Ranking(NamedTuple):
@@ -90,19 +94,20 @@ def rank(
     for folder in folders:
         if any((folder / "metrics").rglob("*.parquet")):
             metric, finals = _finals(folder, sweep, metric, steps)
-            for configuration, seed, score in finals:
-                found.setdefault(point(configuration), {})[seed] = score
+            for final in finals:
+                found.setdefault(point(final.configuration), {})[final.seed] = final
     if metric is None:
         raise StudyError("There are no rows yet: go on with the sweep.")
     best, behind = [], []
     for configuration in candidates:
-        scores = found.get(point(configuration), {})
-        if set(scores) < set(sweep.seeds):
+        finals = found.get(point(configuration), {})
+        if set(finals) < set(sweep.seeds):
             behind.append(configuration)
             continue
-        values = np.array([scores[seed] for seed in sweep.seeds])
+        values = np.array([finals[seed].score for seed in sweep.seeds])
         mean = float(values.mean()) if np.isfinite(values).all() else -np.inf
-        best.append(Ranked(configuration, values, mean))
+        rows = tuple(finals[seed].rows for seed in sweep.seeds)
+        best.append(Ranked(configuration, values, mean, rows))
     best.sort(key=lambda each: -each.mean)  # stable: equals stay in the order of the grid
     return Ranking(metric, best, behind)
 
@@ -127,9 +132,27 @@ def describe(ranking: Ranking, most: int = 10) -> str:
     diverged = sum(not np.isfinite(each.mean) for each in ranking.best)
     if diverged:
         lines.append(f"{diverged} diverged with at least one seed and count as the worst.")
+    lines += _identical(ranking)
     if ranking.behind:
         lines.append(f"{len(ranking.behind)} have not come to their end and are not ranked.")
     return "\n".join(lines)
+
+
+def _identical(ranking: Ranking) -> list[str]:
+    """Sentences about settings that gave the same rows in every seed, in all that was measured."""
+    places: dict[tuple[bytes, ...], list[str]] = {}
+    for place, each in enumerate(ranking.best, 1):
+        if each.rows:
+            places.setdefault(each.rows, []).append(str(place))
+    alike = [group for group in places.values() if len(group) > 1]
+    if not alike:
+        return []
+    if len(places) == 1:
+        said = "All settings gave identical rows: they made no difference, so none is the best."
+    else:
+        groups = "; ".join(", ".join(group) for group in alike)
+        said = f"Places with identical rows, where the settings made no difference: {groups}."
+    return [f"{said} If no reset was due, run for longer or reset more often."]
 
 
 def best(sweep: Sweep, ranking: Ranking) -> spec.ExperimentSpec:
@@ -164,8 +187,8 @@ def _finals(
             metric = main_metric(frame)
         except CurvesError as error:
             raise StudyError(f"{folder}: {error}") from None
-    if metric not in frame:
-        raise unknown("metric", metric, [str(name) for name in frame if name != "method"])
+    if metric not in metrics(frame):
+        raise unknown("metric", metric, metrics(frame))
     hyper = [f"{HYPER}{name}" for name in study.hyper]
     last = (end - 1) // study.experiment.steps_per_task
     rows: Any = frame[(frame.step <= end) & (frame.task == last)]
@@ -173,16 +196,24 @@ def _finals(
     ended = lanes["step"].max() == end
     with np.errstate(invalid="ignore"):  # ∞ − ∞
         means = lanes[metric].mean()[ended]
+    measured: Any = rows.drop(columns=["method", *hyper, "seed"]).select_dtypes("number")
+    told = {_key(lane): measured.loc[at].to_numpy().tobytes() for lane, at in lanes.groups.items()}
     scores = {_key(lane): float(mean) for lane, mean in means.items()}
-    return metric, _lanes(study, sweep, scores)
+    return metric, _lanes(study, sweep, scores, told)
 
 
-def _lanes(study: Study, sweep: Sweep, scores: dict[tuple[float, ...], float]) -> Iterator[Final]:
+def _lanes(
+    study: Study,
+    sweep: Sweep,
+    scores: dict[tuple[float, ...], float],
+    rows: dict[tuple[float, ...], bytes],
+) -> Iterator[Final]:
     arrays, settings = study.arrays(), configurations(study, list(sweep.grid.values))
     for i, seed in enumerate(study.seeds):
         key = (*(values[i].item() for values in arrays.values()), seed)
         if key in scores:
-            yield Final(settings[i], seed, scores[key] if np.isfinite(scores[key]) else np.nan)
+            score = scores[key] if np.isfinite(scores[key]) else np.nan
+            yield Final(settings[i], seed, score, rows[key])
 
 
 def _key(lane: object) -> tuple[float, ...]:

@@ -7,6 +7,7 @@ Learning at the Edge of the Statistical Precipice", say what these are for; rlia
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,13 +39,14 @@ def iqm(x: ArrayLike, axis: Axis = 0) -> Any:
 def iqm_as_published(x: ArrayLike, axis: Axis = 0) -> Any:
     """Mean of the values from the 25th to the 75th percentile, as the paper's scripts compute it.
 
-    The percentiles are interpolated, so that only 7 of 15 values are kept where `iqm` keeps 9. No
-    value lies between those of two: then it is the mean of both.
+    The percentiles are interpolated, so that only 7 of 15 values are kept where `iqm` keeps 9. Of
+    fewer than four values it is the mean.
     """
     values = _flat(x, axis)
+    if len(values) < 4:
+        return mean(values)
     low, high = np.percentile(values, [25, 75], axis=0)
-    kept = (values >= low) & (values <= high)
-    kept |= ~kept.any(axis=0)
+    kept = (values >= low) & (values <= high) | np.isnan(low)
     return _unless_missing(values.sum(axis=0), values.mean(axis=0, where=kept))
 
 
@@ -168,9 +170,9 @@ def _flat(x: ArrayLike, axis: Axis) -> np.ndarray:
     axes = range(values.ndim) if axis is None else np.atleast_1d(axis)
     values = np.moveaxis(values, axes, range(len(axes)))
     reduced, rest = values.shape[: len(axes)], values.shape[len(axes) :]
-    if not np.prod(reduced):
+    if not math.prod(reduced):
         raise ValueError("There are no scores: at least one run is needed.")
-    return values.reshape(np.prod(reduced), *rest)
+    return values.reshape(math.prod(reduced), *rest)
 
 
 def _by_task(name: str, scores: ArrayLike) -> np.ndarray:

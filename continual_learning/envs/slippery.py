@@ -10,10 +10,11 @@ from typing import Literal
 from continual_learning.envs.delayed import Delayed
 from continual_learning.envs.robots import Ant, Humanoid
 from continual_learning.envs.robots.physics import Backend
-from continual_learning.envs.streams import Integers, LogUniform, TaskStream
+from continual_learning.envs.streams import LogUniform, TaskStream, parse_changes
 
 FRICTION = LogUniform(0.02, 2.0)
 LONGEST_DELAY = 8
+DELAYS = "observation_delay = interval(0, 8); action_delay = interval(0, 8)"
 
 Friction = Literal["applied", "as_released"]
 
@@ -37,11 +38,11 @@ class SlipperyHumanoid(TaskStream):
 
 
 class DelayedAnt(TaskStream):
-    """Brax's Ant; its actions act k steps later, k uniform in 0 … 8, drawn per task.
+    """Brax's Ant; a task draws an interval within 0 … 8 for observations and one for actions.
 
-    The paper names a time-delayed Ant and gives no numbers: these are ours.
+    Every step draws its delays from them, and both are seen, as in the paper's authors' code.
     """
 
     def __init__(self, physics: Backend = "generalized"):
-        env = Delayed(Ant(physics), action_delay=LONGEST_DELAY)
-        super().__init__(env, {"action_delay": Integers(0, LONGEST_DELAY)})
+        env = Delayed(Ant(physics), LONGEST_DELAY, LONGEST_DELAY, "one_hot", interval=True)
+        super().__init__(env, parse_changes(DELAYS))

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -57,14 +58,39 @@ class Integers:
     high: int
 
     def __post_init__(self):
-        _check_range(self)
-        if int(self.low) != self.low or int(self.high) != self.high:
-            raise ValueError(f"integers: whole numbers are needed, got {self.low}, {self.high}.")
+        _check_whole("integers", self)
 
     def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
         """A value [] for the task."""
         low, high = int(self.low), int(self.high)
         return jax.random.randint(key, (), low, high + 1).astype(jnp.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """An end of an interval between two different whole numbers from low to high, both included.
+
+    Both ends are drawn together: `of` names the parameter whose key they share.
+    """
+
+    low: float
+    high: float
+    end: Literal["low", "high"] = "low"
+    of: str = ""
+
+    def __post_init__(self):
+        _check_whole("interval", self)
+        if self.low == self.high:
+            raise ValueError(f"interval: two different numbers are needed, got {self.low} twice.")
+
+    def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
+        """A value [] for the task."""
+        keys, low, high = jax.random.split(key), int(self.low), int(self.high)
+        one = jax.random.randint(keys[0], (), low, high + 1)
+        other = jax.random.randint(keys[1], (), low, high)
+        other += other >= one  # any but the first, all as likely
+        choose = jnp.minimum if self.end == "low" else jnp.maximum
+        return choose(one, other).astype(jnp.float32)
 
 
 class Values:
@@ -89,17 +115,29 @@ class Values:
         return f"Values{self.values}"
 
 
-DRAWS: dict[str, Callable[..., Draw]] = {
+Known = Uniform | LogUniform | Integers | Interval | Values
+DRAWS: dict[str, Callable[..., Known]] = {
     "uniform": Uniform,
     "log_uniform": LogUniform,
     "integers": Integers,
+    "interval": Interval,
     "values": Values,
 }
 
 
-def parse_draw(text: str) -> Draw:
+def span(draw: Known) -> tuple[float, float]:
+    """The smallest and the largest value that may be drawn."""
+    if isinstance(draw, Values):
+        return min(draw.values), max(draw.values)
+    return draw.low, draw.high
+
+
+def parse_draw(text: str) -> Known:
     """`"log_uniform(0.02, 2.0)"` as `LogUniform(0.02, 2.0)`; a number alone is constant."""
-    valid = "a number, uniform(a, b), log_uniform(a, b), integers(a, b) or values(a, b, …)"
+    valid = (
+        "a number, uniform(a, b), log_uniform(a, b), integers(a, b), values(a, b, …) or, for "
+        "delays, interval(a, b)"
+    )
     match = re.fullmatch(r"\s*(?:(\w+)\s*\((.*)\)|([^()]+))\s*", text)
     if not match or (match[1] is not None and match[1] not in DRAWS):
         raise ValueError(f"{text!r} says no way to draw a parameter. Valid: {valid}.")
@@ -108,13 +146,20 @@ def parse_draw(text: str) -> Draw:
         numbers = [float(part) for part in listed.split(",")]
         if not all(map(math.isfinite, numbers)):
             raise ValueError("numbers must be finite")
-        return DRAWS[match[1] or "values"](*numbers)
+        name = match[1] or "values"
+        if name != "values" and len(numbers) != 2:
+            raise ValueError(f"two numbers are needed, got {len(numbers)}")
+        return DRAWS[name](*numbers)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{text!r}: {error}. Valid: {valid}.") from None
 
 
-def parse_changes(text: str) -> dict[str, Draw]:
-    """`"friction = log_uniform(0.02, 2.0); gravity = 0.5"` as {parameter: draw}."""
+def parse_changes(text: str) -> dict[str, Known]:
+    """`"friction = log_uniform(0.02, 2.0); gravity = 0.5"` as {parameter: draw}.
+
+    `"action_delay = interval(0, 8)"` draws the lower end, `action_delay`, and the higher end,
+    `action_delay_high`.
+    """
     changes = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, equals, draw = (piece.strip() for piece in part.partition("="))
@@ -123,9 +168,17 @@ def parse_changes(text: str) -> dict[str, Draw]:
                 f"{part!r} changes no parameter: write PARAMETER = DRAW, such as "
                 "friction = log_uniform(0.02, 2.0)."
             )
-        if name in changes:
-            raise ValueError(f"{name} is given twice in {text!r}.")
-        changes[name] = parse_draw(draw)
+        found = parse_draw(draw)
+        drawn = {name: found}
+        if isinstance(found, Interval):
+            drawn = {
+                name: dataclasses.replace(found, of=name),
+                f"{name}_high": dataclasses.replace(found, end="high", of=name),
+            }
+        for each in drawn:
+            if each in changes:
+                raise ValueError(f"{each} is given twice in {text!r}.")
+        changes |= drawn
     return changes
 
 
@@ -159,11 +212,14 @@ class TaskStream:
     def task(self, key: jax.Array, index: jax.Array) -> Task:
         """Task `index` [] of the stream of `key`: {parameter: float32 []}."""
         key = jax.random.fold_in(key, index)
+        usual = dict(sorted(self.environment.parameters.items()))
+        numbers = {name: number for number, name in enumerate(usual)}
         task = {}
-        for number, (name, usual) in enumerate(sorted(self.environment.parameters.items())):
-            value = jnp.asarray(usual, jnp.float32)
-            if name in self.changes:
-                value = self.changes[name](jax.random.fold_in(key, number), index)
+        for name, value in usual.items():
+            draw = self.changes.get(name)
+            if draw is not None:
+                source = draw.of if isinstance(draw, Interval) else name
+                value = draw(jax.random.fold_in(key, numbers[source]), index)
             task[name] = jnp.asarray(value, jnp.float32)
         return task
 
@@ -194,6 +250,12 @@ class TaskStream:
         return self.names[number % len(self.names)] if self.names else f"task_{number}"
 
 
-def _check_range(draw: Uniform | LogUniform | Integers) -> None:
+def _check_range(draw: Uniform | LogUniform | Integers | Interval) -> None:
     if draw.low > draw.high:
         raise ValueError(f"low must not be above high, got {draw.low} and {draw.high}.")
+
+
+def _check_whole(name: str, draw: Integers | Interval) -> None:
+    _check_range(draw)
+    if int(draw.low) != draw.low or int(draw.high) != draw.high:
+        raise ValueError(f"{name}: whole numbers are needed, got {draw.low}, {draw.high}.")

@@ -1,11 +1,13 @@
-"""Makes the tables and the figure of this folder from the folder of the study.
+"""Makes the tables and the figure of this folder from the folders of the studies.
 
-    python results/permuted_mnist/summarise.py runs/permuted_mnist
+    python results/permuted_mnist/summarise.py runs/permuted_mnist runs/thresholds
 
-It needs the extras `studies` and `figures`.
+The second is that of older thresholds; either may be `-`, to be left out. It needs the extras
+`studies` and `figures`.
 """
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,10 @@ from continual_learning.analysis.style import colours
 
 HERE = Path(__file__).parent
 METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb"))
+TASKS = 200
 BLOCK = 20  # tasks
+UNITS = 256
+RESETS = 1499  # every 1,000 updates, not in the first
 WINDOW = 9  # tasks
 ACCURACIES = ["test_accuracy", "online_accuracy"]
 OTHERS = ["dormant_ratio", "srank", "effective_rank", "parameter_norm"]
@@ -40,14 +45,28 @@ def by_block(metrics: pd.DataFrame) -> pd.DataFrame:
     return blocks.groupby(["method", "seed", "first_task"])[names].mean().reset_index()
 
 
-def table(blocks: pd.DataFrame, measure: str) -> str:
+def with_older_thresholds(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The same of what is finished with older thresholds, and the units reset until then."""
+    finished = metrics.method[metrics.task == TASKS - 1].unique()
+    metrics = metrics[metrics.method.isin(finished)]
+    blocks = metrics.assign(first_task=metrics.task // BLOCK * BLOCK)
+    reset = blocks.groupby(["method", "seed", "first_task"]).units_reset.max()
+    return by_block(metrics).merge(reset.reset_index())
+
+
+def share_reset(older: pd.DataFrame) -> pd.Series:
+    """Which share of the hidden units a reset takes, by method and seed."""
+    return older.groupby(["method", "seed"]).units_reset.max() / (RESETS * UNITS)
+
+
+def table(blocks: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS) -> str:
     """First and last block and all tasks, in percent: mean over seeds (lowest to highest seed)."""
     wide = blocks.pivot(index=["method", "seed"], columns="first_task", values=measure) * 100
     first, last = wide[wide.columns[0]], wide[wide.columns[-1]]
     parts = {"first 20": first, "last 20": last, "last − first": last - first}
     parts["all 200"] = wide.mean(axis=1)
     lines = ["| method | " + " | ".join(parts) + " |", "| --- " * (len(parts) + 1) + "|"]
-    for method in METHODS:
+    for method in methods:
         seeds = (values[method] for values in parts.values())
         cells = (f"{s.mean():.2f} ({s.min():.2f} to {s.max():.2f})" for s in seeds)
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
@@ -83,8 +102,20 @@ def figure(curves: pd.DataFrame) -> Any:
     )
 
 
-def main(folder: Path) -> None:
+def main(study: str, older: str) -> None:
     """Writes the files and prints the tables of the README."""
+    if study != "-":
+        published(Path(study))
+    if older != "-":
+        blocks = with_older_thresholds(load(older))
+        blocks.to_csv(HERE / "thresholds.csv", index=False, float_format="%.6g")
+        methods = blocks.method.unique()
+        print("\n\n".join(table(blocks, name, methods) for name in ACCURACIES))
+        print(share_reset(blocks).groupby("method").agg(["min", "mean", "max"]))
+
+
+def published(folder: Path) -> None:
+    """Writes the files of the published values and prints their tables."""
     metrics = load(folder)
     curves, blocks = by_task(metrics), by_block(metrics)
     curves.to_csv(HERE / "curves.csv", index=False, float_format="%.5g")
@@ -94,4 +125,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*sys.argv[1:])

@@ -46,7 +46,7 @@ class CountingStream:
     actions = None
     metrics = ("success", "count")
 
-    def make(self, task, seed):
+    def make(self, task, seed, number):
         return Counting(task)
 
 
@@ -75,5 +75,5 @@ class TargetStream:
     actions = None
     metrics = ()
 
-    def make(self, task, seed):
+    def make(self, task, seed, number):
         return Target()

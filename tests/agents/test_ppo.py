@@ -36,6 +36,7 @@ CONFIG = {
     "normalise_observations": True,
     "reward_scale": 0.1,
     "reward_floor": 0.25,
+    "reward_ceiling": 5.0,
     "probe": 16,
 }
 VALUE = MLP((8, 8), 1, "swish")
@@ -119,7 +120,7 @@ def test_value_loss_and_explained_variance_by_hand(run, chunk):
     """The first iteration of a chunk, from the state before it.
 
     It covers the normalised observations (that of the bootstrap value too), the scale and then
-    the floor of rewards, and what termination (chunk 1) and truncation (chunk 3) do.
+    the bounds of rewards, and what termination (chunk 1) and truncation (chunk 3) do.
     """
     before, rows = jax.tree.map(lambda x: x[0], (run.states[chunk], run.rows[chunk]))
     step = np.arange(STEPS) + (10 if chunk % 2 else 0)
@@ -130,7 +131,7 @@ def test_value_loss_and_explained_variance_by_hand(run, chunk):
     seen = normaliser.normalise(jnp.asarray([*observation, last])[:, None])
     values = VALUE.apply(before.params["value"], seen)
     targets, _ = gae(
-        jnp.maximum(jnp.asarray(reward, jnp.float32), 0.25)[:, None],
+        jnp.clip(jnp.asarray(reward, jnp.float32), 0.25, 5.0)[:, None],
         values[:-1],
         shifted(values[:-1], values[-1]),
         jnp.asarray(ends & (chunk < 2))[:, None],
@@ -143,6 +144,33 @@ def test_value_loss_and_explained_variance_by_hand(run, chunk):
     explained = 1 - errors.var() / np.var(targets)
     np.testing.assert_allclose(rows["explained_variance"][0], explained, rtol=1e-3, atol=1e-4)
     assert rows["kl"][0] == pytest.approx(0, abs=1e-5) and rows["clip_fraction"][0] == 0
+
+
+@pytest.mark.parametrize("of", ["applied", "sampled"])
+def test_an_action_limit(of):
+    """Actions of about N(0, 0.7²) are clipped to ±0.1; the reward is −(action − 0.5)²."""
+    env = probes.WantedAction()
+    program = trainer(
+        env,
+        TaskStream(env, {}),
+        optimizers=dict.fromkeys(("policy", "value"), optimizer("policy")),
+        envs=32,
+        action_limit=0.1,
+        log_prob_of=of,
+        iterations_per_task=1,
+        iterations_per_chunk=1,
+        minibatches=2,
+    )
+    _, rows = jax.jit(program.chunk)(program.init(jax.random.key(0), {}, ()), {}, ())
+    # Hardly any action is within the limits, so the rewards are those of −0.1 and 0.1.
+    assert 0.7 < rows["clipped_actions"][0] < 1
+    assert -0.36 < rows["reward"][0] < -0.16
+    if of == "applied":
+        assert rows["initial_kl"][0] == pytest.approx(0, abs=1e-6)
+        assert rows["initial_clip_fraction"][0] == 0
+    else:  # before any update, and although the policy is the one that acted
+        assert rows["initial_kl"][0] > 0.1
+        assert rows["initial_clip_fraction"][0] > 0.3
 
 
 def test_tasks_have_their_own_starts(run):

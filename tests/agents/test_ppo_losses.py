@@ -53,6 +53,47 @@ def test_no_gradient_depends_on_which_value_equals_another():
     assert " eq " not in str(jax.make_jaxpr(jax.grad(of))(POLICY.mean))
 
 
+@pytest.mark.parametrize(
+    ("mean", "sampled", "ratio", "share_of_gain", "share_of_loss"),
+    [
+        # Beyond the limit: log N(5; 6, 1) − log N(6.5; 6, 1) = −1/2 + 1/8.
+        (6.0, 6.5, np.exp(-0.375), np.exp(-0.375), 0),
+        # Within it: log N(5; 3, 1) − log N(6; 3, 1) = −2 + 9/2.
+        (3.0, 6.0, np.exp(2.5), 0, np.exp(2.5)),
+        # Far beyond it nothing is learned at all: −18 + 0.
+        (11.0, 11.0, np.exp(-18), np.exp(-18), 0),
+    ],
+)
+def test_the_density_of_an_action_that_was_not_applied(
+    mean, sampled, ratio, share_of_gain, share_of_loss
+):
+    """An action is sampled and clipped to ±5; no update has been made, so the ratio should be 1.
+
+    With the density of what was sampled it is not, and the gradient, whose size would be that of
+    ∂ log N(5) / ∂ mean, is scaled by the ratio or gone.
+    """
+
+    def gradient(old, advantage):
+        def of(mean):
+            policy = DiagonalGaussian(mean[None, None], jnp.ones((1, 1)))
+            arrays = jnp.full((1, 1), 5.0), old, jnp.full(1, advantage)
+            options = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalise": False}
+            return policy_loss(policy, *arrays, **options)
+
+        return jax.grad(of, has_aux=True)(jnp.asarray(mean))
+
+    then = DiagonalGaussian(jnp.full((1, 1), mean), jnp.ones((1, 1)))
+    right, wrong = (then.log_prob(jnp.full((1, 1), a)) for a in (5.0, sampled))
+    for advantage, share in ((1.0, share_of_gain), (-1.0, share_of_loss)):
+        usual, metrics = gradient(right, advantage)
+        assert float(usual) == pytest.approx(-advantage * (5 - mean))
+        assert metrics["kl"] == 0 and metrics["clip_fraction"] == 0
+        found, metrics = gradient(wrong, advantage)
+        assert float(found) == pytest.approx(share * float(usual), rel=1e-5)
+        assert metrics["clip_fraction"] == 1
+        assert float(metrics["kl"]) == pytest.approx(ratio - 1 - np.log(ratio), rel=1e-4)
+
+
 @pytest.mark.parametrize(("advantage", "moves"), [(1.0, False), (-1.0, True)])
 def test_no_gradient_for_gains_beyond_the_clip(advantage, moves):
     """The ratio is 2: to raise it further gains nothing, to lower it still does."""

@@ -199,6 +199,15 @@ def test_evaluation_of_continuous_actions():
     assert rows["eval_seen"].shape == rows["eval_task_1"].shape == (2,)
 
 
+def test_published_returns():
+    """An evaluation after 9 steps of a task, in which all environments restart."""
+    run = Run(trainer(eval_every=0, diagnostics=False, published_return_every=18), 1)
+    none = np.nan
+    expected = [none, none, 28, 28, none, none, 728, 728]
+    np.testing.assert_array_equal(run.column("published_return", 0), expected)
+    np.testing.assert_array_equal(run.column("running_return", 0)[:4], [6, 21, 3, 6])
+
+
 def test_measuring_does_not_change_training(run):
     without = Run(trainer(eval_every=0, diagnostics=False), LANES)
     for one, other in zip(without.states, run.states, strict=True):
@@ -315,6 +324,7 @@ def test_hyper_parameters():
         ({"eval_every": -12}, "eval_every must be 0, or a multiple of the 6 steps.*got -12"),
         ({"eval_every": 4}, "a multiple of the 6 steps of a chunk that divides the 12.*got 4"),
         ({"eval_every": 24}, "a multiple of the 6 steps of a chunk that divides the 12.*got 24"),
+        ({"published_return_every": -1}, "published_return_every must not be below 0, got -1"),
         ({"eval_episodes": 0}, "eval_episodes must be at least 1, got 0"),
         ({"learning_starts": -1}, "learning_starts must not be below 0, got -1"),
         ({"learning_starts": 25}, "at most the 24 transitions of a task.*got 25"),

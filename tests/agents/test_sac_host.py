@@ -222,11 +222,23 @@ def test_what_actions_know(strict, staleness, monkeypatch):
     assert meanwhile == ([True, True, False] * 2 if staleness else [False] * 6)
 
 
+def test_names_of_columns_are_known_before_there_are_rows(strict):
+    program = program_of(strict.trainer, LANES)
+    assert sorted(program.columns) == sorted(strict.rows[0])
+
+
 def timestep(ended, metric):
     ended = np.array(ended)
     blank = np.zeros(ended.shape, np.float32)
     return HostTimestep(
-        blank[..., None], blank + 2, ended, ~ended & False, blank + 5, blank + 3, {"m": metric}
+        blank[..., None],
+        blank + 2,
+        ended,
+        ~ended & False,
+        blank + 5,
+        blank + 3,
+        {"m": metric},
+        ended & (metric == 1),
     )
 
 
@@ -241,6 +253,11 @@ def test_a_tally_counts_what_ended():
     np.testing.assert_array_equal(columns["latest_return"], [1, np.nan])
     np.testing.assert_array_equal(columns["running_return"], [0, 5])
     np.testing.assert_array_equal(columns["reward"], [2, 2])
+    assert "invalid_steps" not in columns
+    tally = Tally(2, ["m"], invalid=True)
+    tally.add(timestep([[True, True], [False, False]], np.array([[1.0, 1], [1, 9]])))
+    tally.add(timestep([[True, True], [False, True]], np.array([[0.0, 1], [1, 1]])))
+    assert tally.columns(np.zeros((2, 2)))["invalid_steps"].tolist() == [3, 1]
 
 
 def adam(units, hyper):

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.analysis import report_study
+from tests.experiments.edited import edit
 
 ATTACKS = (
     "</script><script>window.hacked = 1</script>",
@@ -38,8 +39,7 @@ def write(parent: Path) -> Path:
     rows = pq.read_table(part)
     names = pa.array([METHOD] * len(rows))
     pq.write_table(rows.set_column(0, "method", names), part)
-    text = (folder / "study.toml").read_text()
-    (folder / "study.toml").write_text(text.replace('"evil"', f"'{METHOD}'"))
+    edit(folder / "study.toml", '"evil"', f"'{METHOD}'")
     (folder / "environment.json").write_text('{"note": "' + ATTACKS[0] + ATTACKS[2] + '"}')
     (folder / "log.txt").write_text(ATTACKS[1])
     return folder

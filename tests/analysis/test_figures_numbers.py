@@ -139,8 +139,26 @@ def test_ablations_by_hand(tmp_path):
     ends = [(row["value"], row["iqm"]) for row in rows_of(chart) if "iqm" in row]
     assert ends == [("0.001", 1), ("0.001", 1), ("0.05", 50), ("0.05", 50)]
     assert notes_of(chart).startswith(
-        "Each value: 3 seeds of 40.1M environment steps. Return: of the episodes that ended"
+        "Each value: 3 seeds of 40.1M environment steps. episode_return, as in the paper: of the "
     )
+
+
+@pytest.mark.parametrize("id", ["flagship", "collapse_thresholds", "rr"])
+def test_both_returns_are_drawn_each_by_its_name(tmp_path, id):
+    """Where a study has both; a figure of norms is drawn once."""
+    experiment = "slippery_ant_rho" if id == "rr" else "slippery_ant"
+    values = {"latest_return": 3000.0, "episode_return": 1000.0, "policy_gradient_norm": 1.0}
+    path = constant(tmp_path / "x", experiment, **values)
+    spec = figures.make(id, [path]).to_dict()
+    assert [each["title"]["text"] for each in spec["vconcat"]] == [
+        "latest_return",
+        "episode_return",
+    ]
+    notes = " ".join(spec["title"]["text"])
+    assert notes.count("latest_return: of") == notes.count("episode_return, as in the paper") == 1
+    # The IQM of a seed times 1, 2, 3 and 4 is that of 2.5.
+    values = {row.get("value", row.get("iqm")) for row in rows_of(figures.make(id, [path]))}
+    assert id == "collapse_thresholds" or values >= ({7500, 2500} if id == "flagship" else set())
 
 
 def test_shapes_and_sharpness_by_hand(tmp_path):

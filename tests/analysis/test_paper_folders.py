@@ -11,6 +11,7 @@ from continual_learning.analysis.paper import artefacts, folders, plan, runs, va
 from continual_learning.experiments import registry
 from continual_learning.experiments.errors import StudyError
 from tests.analysis import study_folders
+from tests.experiments.edited import edit
 
 
 def test_a_folder_of_another_experiment(tmp_path):
@@ -48,8 +49,7 @@ def test_a_folder_that_is_no_study_of_ours(tmp_path, content, message):
 
 def test_a_folder_whose_seeds_are_no_numbers(tmp_path):
     path = study_folders.robots(tmp_path / "x", seeds=1, per_task=1, tasks=2)
-    text = (path / "study.toml").read_text()
-    (path / "study.toml").write_text(text.replace("    0,\n", '    "0",\n', 1))
+    edit(path / "study.toml", "    0,\n", '    "0",\n', 1)
     with pytest.raises(StudyError, match=r"x: its study.toml does not list the seeds"):
         tables.make("ant_iqr", [path])
 
@@ -208,6 +208,6 @@ def test_every_task_of_games_weighs_the_same(tmp_path):
         tmp_path / "games", spec, lambda m, s: {"latest_return": returns}, steps=steps
     )
     table = tables.make("continual_minatar", [path])
-    [row] = [row for row in table.rows if row[:2] == ("CPR", "as published")]
+    [row] = [row for row in table.rows if row[:2] == ("CPR", "latest_return, as published")]
     assert [cell.value for cell in row[2:]] == pytest.approx([50, 10])
     assert "Bins of 60,000 environment steps." in table.notes[0]

@@ -45,6 +45,17 @@ def test_the_same_seeds_or_other_settings_stay_apart(tmp_path):
     assert set(section.planned) == {f"cpr in {same[0]}", "adam", f"cpr in {c}"}
 
 
+def test_densities_of_other_actions_are_warned_of(tmp_path):
+    """Before any update all ratios are 1, unless the densities are of other actions."""
+    folder = report_study.write(tmp_path / "a", methods=("adam", "cpr"))
+    [section] = studies.read([folder])
+    assert not any("log densities" in said for said in notices(section, []))
+    off = section.frame.method == "cpr"
+    section.frame["initial_clip_fraction"] = np.where(off, 0.25, 0.0)
+    [said] = [said for said in notices(section, []) if "log densities" in said]
+    assert said.startswith("CPR: before the first update on a rollout 25.0% of the ratios")
+
+
 def test_other_experiments_are_sections_of_their_own(tmp_path):
     a = report_study.write(tmp_path / "a", methods=("adam",))
     b = report_study.write(tmp_path / "b", report_study.ant(4, 12, 2), methods=("adam",))

@@ -5,7 +5,10 @@ import hashlib
 import html.parser
 import os
 import re
+import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -139,6 +142,16 @@ def test_specs_versions_and_the_command_are_there(page, folder):
     assert f"Data: {folder}" in text
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [("resumed by continual", "resumed by continual"), ("word " * 99, "word " * 59 + "…")],
+)
+def test_the_last_line_of_the_log_ends_with_a_word(folder, tmp_path, line, shown):
+    copy = shutil.copytree(folder, tmp_path / "ant")
+    (copy / "log.txt").write_text(f"begun\n{line}\n")
+    assert f"the log ends with “{shown}”" in text_of(report.make([copy]))
+
+
 def test_links_go_to_the_data(folder, tmp_path):
     report.write([folder], tmp_path / "deep" / "report.html")
     text = (tmp_path / "deep" / "report.html").read_text()
@@ -187,7 +200,7 @@ def test_the_command_refuses(folder, tmp_path, monkeypatch, capsys):
     assert "given twice" in fails(capsys, str(folder), str(folder))
     assert "--watch writes no file" in fails(capsys, str(folder), "--watch", "-o", "x.html")
     assert "--port goes with --watch" in fails(capsys, str(folder), "--port", "80")
-    assert "0 to 65535" in fails(capsys, str(folder), "--watch", "--port", "high")
+    assert "at most 65,535" in fails(capsys, str(folder), "--watch", "--port", "high")
     assert sorted(os.listdir()) == ["thesis.html"]
 
 
@@ -308,3 +321,25 @@ def test_the_python_of_the_page(folder, tmp_path, monkeypatch):
     exec(code.replace("runs/digits", str(folder)), names)
     assert report.MARK in names["page"].encode()
     assert (tmp_path / "digits.html").exists()
+
+
+def test_a_reader_that_goes_away_leaves_no_traceback(monkeypatch, capsys):
+    class Large:
+        version, page = "1", bytes(50_000_000)
+
+        def follow(self, stopped):
+            pass
+
+    with live.serve(Large(), 0) as made:  # pyright: ignore
+        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
+        thread.start()
+        for _ in range(3):
+            reader = socket.create_connection(("127.0.0.1", made.server_port))
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            reader.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            reader.recv(1000)
+            reader.close()
+        assert ask(f"http://127.0.0.1:{made.server_port}/version")[0] == 200
+        made.shutdown()
+        thread.join()
+    assert capsys.readouterr().err == ""

@@ -118,3 +118,21 @@ def test_studies_of_several_programs(tmp_path):
         selection.rank(asked, grid.configurations(), folders, metric="scores")
     with pytest.raises(StudyError, match="There are no rows yet"):
         selection.rank(asked, grid.configurations(), [])
+
+
+def test_settings_that_made_no_difference_are_told(tmp_path):
+    def told(name, scores):
+        return selection.describe(ranked(tmp_path / name, (0.015, 0.1, 0.2), scores)[1])
+
+    same, other = [[0.5, 0.7], [0.4, 0.2]], [[0.6, 0.6], [0.6, 0.6]]
+    assert "All settings gave identical rows: they made no difference" in told("all", same * 3)
+    some = told("some", same * 2 + other)
+    assert "identical rows, where the settings made no difference: 2, 3." in some
+    assert "identical" not in told("none", [[0.1 * i, 0.2] for i in range(6)])
+
+
+def test_equal_scores_of_different_rows_are_no_identity(tmp_path):
+    """Two rows of a task may have the same mean."""
+    _, ranking = ranked(tmp_path, (0.015, 0.1), [[0.2, 0.6], [0.4, 0.4], [0.6, 0.2], [0.4, 0.4]])
+    assert ranking.best[0].mean == ranking.best[1].mean
+    assert "identical" not in selection.describe(ranking)

@@ -93,12 +93,32 @@ def test_iqm_of_fifteen_keeps_nine_and_as_published_seven():
     assert high == pytest.approx((ordered[10] + ordered[11]) / 2)
 
 
+@pytest.mark.parametrize("n", range(1, 16))
+def test_as_published_is_the_formula_of_the_papers_plots(n):
+    """Means of fewer than four; else of those that no interpolated quartile cuts off."""
+    rng = np.random.default_rng(n)
+    for x in (rng.normal(size=n), rng.integers(0, 3, size=n) * 1.0):  # with ties too
+        if n < 4:
+            expected = sum(x) / n
+        else:
+            ordered = sorted(x)
+
+            def quantile(share, ordered=ordered):
+                at, part = divmod(share * (n - 1), 1)
+                low, high = ordered[int(at)], ordered[min(int(at) + 1, n - 1)]
+                return low + part * (high - low)
+
+            kept = [v for v in x if quantile(0.25) <= v <= quantile(0.75)]
+            expected = sum(kept) / len(kept)
+        assert stats.iqm_as_published(x) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("x", "iqm", "published"),
     [
         ([3], 3, 3),
-        ([1, 2], 1.5, 1.5),  # no value lies between 1.25 and 1.75
-        ([1, 2, 6], 3, 2),
+        ([1, 2], 1.5, 1.5),
+        ([1, 2, 6], 3, 3),
         ([0, 1, 2, 9], 1.5, 1.5),
         ([9, 0, 1, 2, 4], 7 / 3, 7 / 3),
         ([5, 5, 5, 5], 5, 5),

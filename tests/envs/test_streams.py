@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from continual_learning.envs import Episodes, Integers, LogUniform, TaskStream, Uniform, Values
+from continual_learning.envs import (
+    Delayed,
+    Episodes,
+    Integers,
+    LogUniform,
+    TaskStream,
+    Uniform,
+    Values,
+)
 from continual_learning.envs.streams import parse_changes, parse_draw
 from tests.envs.toys import Counter
 
@@ -35,6 +43,21 @@ def test_uniform_and_integers():
     assert drawn(Uniform(1.0, 3.0)).mean() == pytest.approx(2.0, abs=0.05)
     counts = np.bincount(drawn(Integers(0, 8)).astype(int))
     assert len(counts) == 9 and counts.min() > 350
+
+
+def test_both_ends_of_an_interval_are_drawn_together():
+    """All 36 pairs of different numbers from 0 to 8 are as likely; each parameter has its own."""
+    env = Delayed(Counter(), 8, 8, interval=True)
+    changes = parse_changes("observation_delay = interval(0, 8); action_delay = interval(0, 8)")
+    stream = TaskStream(env, changes)
+    tasks = jax.vmap(lambda i: stream.task(KEY, i))(jnp.arange(7200))
+    for name in ("action_delay", "observation_delay"):
+        low, high = (np.asarray(tasks[n]).astype(int) for n in (name, f"{name}_high"))
+        assert (low < high).all() and low.min() == 0 and high.max() == 8
+        counts = np.bincount(9 * low + high)
+        counts = counts[counts > 0]
+        assert len(counts) == 36 and counts.min() > 140 and counts.max() < 260
+    assert np.mean(tasks["action_delay"] == tasks["observation_delay"]) < 0.3
 
 
 def test_values_come_in_order_over_and_over():
@@ -94,12 +117,17 @@ def test_text():
     found = parse_changes("friction = log_uniform(0.02, 2); gravity = 0.5;")
     assert found == {"friction": LogUniform(0.02, 2.0), "gravity": Values(0.5)}
     assert parse_changes("") == {}
+    with pytest.raises(ValueError, match="a_high is given twice"):
+        parse_changes("a_high = 1; a = interval(0, 2)")
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "normal(0, 1)",
+        "interval(2, 2)",
+        "interval(0, 0.5)",
+        "interval(0, 1, 2)",
         "uniform(1)",
         "uniform(2, 1)",
         "log_uniform(0, 1)",

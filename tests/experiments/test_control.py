@@ -1,5 +1,7 @@
 """PPO on robots as studies: presets, errors, one program, exact resume, small checkpoints."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from continual_learning.experiments import control, launch, registry, spec
 from continual_learning.experiments.base import MethodSpec
 from continual_learning.experiments.control_spec import PARAMETERS, ControlSpec
 from continual_learning.experiments.errors import StudyError
+from continual_learning.physics import CPU_OPTIONS
 from tests.experiments.sharing import share_program
 
 TINY = {
@@ -78,6 +81,18 @@ def test_the_presets_are_the_papers():
     assert all(o["every"] == 100 for o in (*chosen["redo"], *chosen["regrama"]))
 
 
+def test_the_trainer_of_2025_differs_in_what_its_file_says():
+    released = registry.get("slippery_ant").override(friction="as_released")
+    then = registry.get("slippery_ant_2025")
+    assert isinstance(then, ControlSpec)
+    assert (then.action_limit, then.log_prob_of) == (5.0, "sampled")
+    assert (then.reward_floor, then.reward_ceiling) == (-5.0, 10.0)
+    assert then.methods["cpr"].options["init"] == "he_uniform"
+    same = {"action_limit": None, "log_prob_of": "applied", "reward_ceiling": None}
+    names = {"name": released.name, "title": released.title, "methods": released.methods}
+    assert dataclasses.replace(then, **same, **names) == released
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
@@ -88,6 +103,9 @@ def test_the_presets_are_the_papers():
         ({"iterations_per_chunk": 4}, "must divide the 2 iterations of a task, as 2 does"),
         ({"minibatches": 5}, "must divide the 32 samples of a rollout, as 4 does"),
         ({"discount": 1.5}, "at most 1"),
+        ({"reward_floor": 1.0, "reward_ceiling": 0.5}, "must not be above reward_ceiling"),
+        ({"action_limit": 0.0}, "above 0"),
+        ({"log_prob_of": "both"}, "applied.*sampled"),
         ({"value_hidden": ()}, "at least one layer"),
         ({"physics": "spring"}, "generalized"),
     ],
@@ -99,7 +117,11 @@ def test_wrong_values(fields, says):
 
 @pytest.mark.parametrize(
     ("name", "physics"),
-    [("slippery_ant", "generalized"), ("slippery_ant", "mjx"), ("delayed_ant", "generalized")],
+    [
+        ("slippery_ant", "generalized"),
+        ("slippery_ant", "mjx"),
+        ("delayed_ant_blind", "generalized"),
+    ],
 )
 def test_a_checkpoint_of_an_ant_at_full_size_is_small(name, physics):
     ant = registry.get(name).override(physics=physics)
@@ -172,6 +194,7 @@ def test_restart_is_a_field(monkeypatch):
     [
         "slippery_ant",
         "slippery_ant_score",
+        "delayed_ant",
         pytest.param("slippery_ant_layer_norm", marks=pytest.mark.slow),
     ],
 )
@@ -207,8 +230,94 @@ def test_the_streams_ready_to_use_are_those_of_the_experiments(name, ready):
     assert set(made.environment.parameters) <= set(PARAMETERS)
 
 
-def test_a_delayed_ant_knows_every_parameter_and_draws_its_delay():
-    stream = control.stream(tiny("delayed_ant"))
-    assert set(stream.environment.parameters) == set(PARAMETERS)
-    task = stream.task(jax.random.key(0), jax.numpy.int32(1))
-    assert float(task["action_delay"]) in range(9) and float(task["friction"]) == 1.0
+def delays(name, tasks, seed=0):
+    """Of observations and of actions in the first tasks, and the higher ends if there are any."""
+    stream = control.stream(registry.get(name))
+    found = [stream.task(jax.random.key(seed), jax.numpy.int32(i)) for i in range(tasks)]
+    assert {float(task["friction"]) for task in found} == {1.0}
+    names = ("observation_delay", "action_delay")
+    names += tuple(n for n in PARAMETERS if n.endswith("_high") and n in found[0])
+    return {name: [float(task[name]) for task in found] for name in names}
+
+
+def test_delayed_ants_draw_their_delays():
+    assert set(control.stream(tiny("delayed_ant")).environment.parameters) == set(PARAMETERS)
+    drawn = delays("delayed_ant", 20)
+    for name in ("observation_delay", "action_delay"):
+        both = list(zip(drawn[name], drawn[f"{name}_high"], strict=True))
+        assert all(0 <= low < high <= 8 for low, high in both) and len(set(both)) > 8
+    for name in ("delayed_ant_constant", "delayed_ant_blind"):
+        drawn = delays(name, 20)
+        assert {*drawn["action_delay"]} <= {*range(9)} and len({*drawn["action_delay"]}) > 4
+    assert drawn["observation_delay"] == [0] * 20
+
+
+def test_the_ramp_grows_in_turns():
+    """No delay, then one more of an observation, one more of an action, …, 20 times."""
+    drawn, observation, action = delays("delayed_ant_ramp", 21), 0, 0
+    for task in range(21):
+        assert (drawn["observation_delay"][task], drawn["action_delay"][task]) == (
+            observation,
+            action,
+        )
+        observation, action = (
+            (observation + 1, action) if task % 2 == 0 else (observation, action + 1)
+        )
+    assert [len(each) for each in drawn.values()] == [21, 21]
+    assert (drawn["observation_delay"][-1], drawn["action_delay"][-1]) == (10, 10)
+
+
+def test_delayed_ants_are_their_authors():
+    """`experiments/td_ant.py` of their branch `time-delays`."""
+    drawn, constant, ramp = (
+        registry.get(f"delayed_ant{end}") for end in ("", "_constant", "_ramp")
+    )
+    assert [each.tasks for each in (drawn, constant, ramp)] == [20, 40, 21]
+    assert [each.told_delays for each in (drawn, constant, ramp)] == ["one_hot", "none", "none"]
+    sizes = [control.stream(each).environment.observation_size for each in (drawn, constant, ramp)]
+    assert sizes == [27 + 9 * 8 + 9 + 9, 27 + 9 * 8, 27 + 11 * 8]
+    for each in (drawn, constant, ramp):
+        assert each.steps_per_task == pytest.approx(20e6, rel=0.02)
+        assert (each.action_limit, each.log_prob_of) == (5.0, "applied")
+        assert (each.reward_floor, each.reward_ceiling) == (-5.0, 10.0)
+        methods = each.methods
+        assert {
+            name: m.learning_rate for name, m in methods.items() if m.learning_rate != 1e-3
+        } == {"muon": 1e-4}
+        assert methods["muon"].eps_root == 1e-8 and {m.clip for m in methods.values()} == {0.5}
+        assert methods["cpr"].options["max_reset"] == 0.0015
+        assert methods["cbp"].options["replacement_rate"] == 0.003
+        assert methods["cbp"].options["maturity"] == 100
+        assert methods["redo"].options == {"threshold": 0.1, "every": 1000}
+        assert methods["regrama"].options == {"threshold": 0.2, "every": 1000}
+        shrink = methods["shrink_perturb"].options
+        assert (shrink["shrink"], shrink["perturb"], shrink["every"]) == (1e-3, 5e-3, 1000)
+
+
+def test_a_delayed_ant_of_before_goes_on():
+    """A spec that was stored when agents were told nothing, and delays were of a task."""
+    old = spec.to_dict(registry.get("delayed_ant_blind"))
+    old = {name: value for name, value in old.items() if name != "told_delays"}
+    stream = control.stream(spec.from_dict(old))
+    env = stream.environment
+    assert env.observation_size == 27
+    state = jax.eval_shape(lambda key: env.reset(key, stream.task(key, 0)), jax.random.key(0))
+    assert (state.actions.shape, state.observations.shape) == ((8, 8), (0, 27))
+    assert state.delays == ()
+
+
+@pytest.mark.slow
+def test_a_delayed_ant_stopped_and_resumed_equals_through(tmp_path):
+    experiment = tiny("delayed_ant")
+    assert launch.run(experiment, ["cpr"], [0], tmp_path / "whole", quiet=True) == 0
+    parts = tmp_path / "parts"
+    code = launch.run(experiment, ["cpr"], [0], parts, quiet=True, time_limit=1e-9)
+    assert code == launch.REQUEUE
+    assert launch.resume(parts, quiet=True) == 0
+    pd.testing.assert_frame_equal(load(tmp_path / "whole"), load(parts), check_exact=True)
+
+
+@pytest.mark.parametrize("physics", ["unrolled", "mjx"])
+def test_unrolled_physics_is_compiled_for_a_cpu(physics):
+    options = control.trainer(tiny(physics=physics), "adam", None).options
+    assert (options.items() >= CPU_OPTIONS.items()) == (physics == "unrolled")

@@ -25,7 +25,7 @@ _SEQUENCE = ("#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#d2b21b")
 _SYMBOLS = {"cpr.max_reset": "ρ", "cpr.sharpness": "κ", "rollout": "steps of a rollout"}
 
 
-def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def curves(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """A line for each value."""
     found = by_value(artefact, folders)
     metric, y, form = _METRICS.get(artefact.id, (None, "episodic return", ""))
@@ -35,11 +35,11 @@ def curves(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     colour = theme.scale(_shades(list(lines)), "value", title=_title(artefact))
     first = next(iter(found.values()))
     chart = panel(first, lines, colour, y=y, field="value", format=form)
-    returns = [] if metric else of_metric(first.metric)
-    return theme.finish(chart, [*_notes(artefact, found, lines), *returns, LINES + BANDS])
+    notes = [*_notes(artefact, found, lines), *([] if metric else of_metric(first.metric))]
+    return theme.Drawn(chart, [*notes, LINES + BANDS], () if metric else first.returns)
 
 
-def grid(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def grid(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """Average over the run against κ, a line for each shape."""
     found = by_value(artefact, folders)
     rows, lines = [], {}
@@ -65,10 +65,10 @@ def grid(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     chart = (bars + middle).properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     said = {shape: " ".join(remarks(runs, ("cpr",))) for shape, runs in found.items()}
     explained = "Points: IQM over seeds of each seed's average. Rules: 95 % bootstrap interval."
-    return theme.finish(chart, [*once(said, "Each shape"), *left_out(lines), explained])
+    return theme.Drawn(chart, [*once(said, "Each shape"), *left_out(lines), explained])
 
 
-def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def points(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """Average, final and peak return against the value."""
     found = by_value(artefact, folders)
     lines = {_name(artefact, key, runs): runs.curve(runs.metric) for key, runs in found.items()}
@@ -98,13 +98,10 @@ def points(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     marks = base.mark_point(filled=True, opacity=1, size=30).encode(y=y)
     chart = (bars + marks).properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     explained = "Points: IQM over seeds of each seed's average, last and highest value. "
-    return theme.finish(
-        chart,
-        [
-            *_notes(artefact, found, lines),
-            *of_metric(next(iter(found.values())).metric),
-            explained + "Lines: 95 % bootstrap interval.",
-        ],
+    first = next(iter(found.values()))
+    notes = [*_notes(artefact, found, lines), *of_metric(first.metric)]
+    return theme.Drawn(
+        chart, [*notes, explained + "Lines: 95 % bootstrap interval."], first.returns
     )
 
 

@@ -23,7 +23,7 @@ SHARES = (0.25, 0.5, 0.75, 0.9)
 SUSTAINED = 4_000_000
 
 
-def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """How many seeds collapsed, for other drops than the paper's."""
     [(_, runs)] = by_experiment(artefact, folders).items()
     curves = runs.curves(runs.metric)
@@ -35,7 +35,7 @@ def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         "steps. The peak counts from 0, or from a negative first value. "
         + impossible(curves, max(DROPS)),
     ]
-    return theme.finish(alt.hconcat(absolute, relative, spacing=14), notes)
+    return theme.Drawn(alt.hconcat(absolute, relative, spacing=14), notes, runs.returns)
 
 
 def bars(curves: Mapping[str, Curves], order: Sequence[str]) -> Any:

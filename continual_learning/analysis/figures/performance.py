@@ -22,7 +22,7 @@ _INTERVALS = (
 )
 
 
-def peak_and_final(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def peak_and_final(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """Peak and final return of every method; of the flagship also how many seeds collapsed."""
     [(name, runs)] = by_experiment(artefact, folders).items()
     curves, paper = runs.curves(runs.metric), results(name)
@@ -30,18 +30,15 @@ def peak_and_final(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     said = [*remarks(runs, METHODS, paper), *of_metric(runs.metric), *left_out(curves)]
     notes = [f"This study: {' '.join(said)}", _INTERVALS]
     if artefact.id != "flagship":
-        return theme.finish(_peaks(curves, paper["rows"], order, theme.WIDTH), notes)
+        plot = _peaks(curves, paper["rows"], order, theme.WIDTH)
+        return theme.Drawn(plot, notes, runs.returns)
     left = _peaks(curves, paper["rows"], order, round(theme.WIDTH * 0.62))
     notes.append(
         "Collapse: at least 8,000 below the peak before, for at least 4M steps. "
         + collapse.impossible(curves, 8_000)
     )
-    return theme.finish(
-        alt.hconcat(left, collapse.bars(curves, order), spacing=14).resolve_scale(
-            color="independent"
-        ),
-        notes,
-    )
+    both = alt.hconcat(left, collapse.bars(curves, order), spacing=14)
+    return theme.Drawn(both.resolve_scale(color="independent"), notes, runs.returns)
 
 
 def _peaks(

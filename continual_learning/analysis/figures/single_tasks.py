@@ -20,7 +20,7 @@ _HEIGHT = 84
 _POINTS = 50
 
 
-def grid(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def grid(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """Panels of the tasks, two a row, as in the paper."""
     found = by_task(artefact, folders)
     curves = {task: _curves(runs) for task, runs in found.items()}
@@ -40,7 +40,7 @@ def grid(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
     lost = [f"{task}: {note}" for task, each in curves.items() for note in left_out(each)]
     returns = of_metric(next(iter(found.values())).metric)
     notes = [*single_tasks(artefact, found), *lost, *returns, LINES + BANDS]
-    return theme.finish(alt.concat(*charts, columns=2, spacing=12), notes)
+    return theme.Drawn(alt.concat(*charts, columns=2, spacing=12), notes)
 
 
 def _curves(runs: Runs) -> dict[str, Curves]:

@@ -7,7 +7,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from continual_learning.analysis import style
 from continual_learning.analysis.paper.artefacts import METHODS
@@ -82,6 +82,20 @@ _CONFIG: dict[str, Any] = {
 }
 
 
+class Drawn(NamedTuple):
+    """A figure before it gets its look.
+
+    Attributes:
+      chart: an Altair chart.
+      notes: what is written below it.
+      returns: the columns of returns that its study has, where it shows one of them.
+    """
+
+    chart: Any
+    notes: Sequence[str]
+    returns: Sequence[str] = ()
+
+
 def finish(chart: Any, notes: Iterable[str] = ()) -> Any:
     """The chart in the common look, with notes in small print below it."""
     lines = [line for note in notes for line in textwrap.wrap(note, 125)]
@@ -99,6 +113,15 @@ def finish(chart: Any, notes: Iterable[str] = ()) -> Any:
         )
         chart = chart.properties(title=small)
     return chart.configure(**_CONFIG)
+
+
+def headed(chart: Any, text: str) -> Any:
+    """Return the chart with a heading above it, where it is one of several."""
+    return chart.properties(
+        title=alt.TitleParams(
+            text, anchor="start", frame="bounds", fontSize=8, fontWeight="bold", color=INK, offset=6
+        )
+    )
 
 
 def by_method(methods: Sequence[str], **legend: Any) -> Any:

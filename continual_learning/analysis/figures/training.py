@@ -68,7 +68,7 @@ _WITHOUT_BANDS = ("ant_humanoid_main",)  # as in the paper, whose tables have th
 _STACKED = ("humanoid_grad_norm", "param_norm")  # as in the paper; the rest is side by side
 
 
-def figure(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def figure(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """Curves of all methods, in one panel or two."""
     panels, found = _PANELS[artefact.id], by_experiment(artefact, folders)
     stacked, band = artefact.id in _STACKED or len(panels) == 1, artefact.id not in _WITHOUT_BANDS
@@ -98,7 +98,8 @@ def figure(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         }
         returns = [] if all(each.metric for each in panels) else of_metric(runs.metric)
         notes.append(f"{NAMES[name]}: {' '.join([*remarks(runs, METHODS), *returns, *lost])}")
-    return theme.finish(together(*charts, spacing=12), [*notes, LINES + BANDS * band])
+    returns = [] if all(each.metric for each in panels) else next(iter(found.values())).returns
+    return theme.Drawn(together(*charts, spacing=12), [*notes, LINES + BANDS * band], returns)
 
 
 def _curves(runs: Runs, metric: tuple[str, ...]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ SHARPNESS = 16.0  # as in the paper's comparison of shapes
 COLOURS = {"sigmoid": "#0072B2", "exp": "#D55E00", "softplus": "#009E73", "linear": "#CC79A7"}
 
 
-def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """φ(u) of every shape, from a unit that does nothing to one of more than average utility."""
     from continual_learning.optim.shapes import SHAPES, phi
 
@@ -45,10 +44,10 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         )
         .properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     )
-    return theme.finish(chart, [f"Sharpness κ = {SHARPNESS:g}, centre 1; φ(u) = 1 for all u ≤ 1."])
+    return theme.Drawn(chart, [f"Sharpness κ = {SHARPNESS:g}, centre 1; φ(u) = 1 for all u ≤ 1."])
 
 
-def distribution(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
+def distribution(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     """Utilities of all units in all updates, of each method that has a checkpoint."""
     rows, seen = [], {}
     for folder in read(artefact, folders):
@@ -93,4 +92,4 @@ def distribution(artefact: Artefact, folders: Sequence[str | Path]) -> Any:
         f"{sizes}.",
         f"Bins of {BIN_WIDTH:g}; the last one holds all above.",
     ]
-    return theme.finish(chart, notes)
+    return theme.Drawn(chart, notes)

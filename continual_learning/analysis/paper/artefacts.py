@@ -69,6 +69,7 @@ class Artefact:
       studies: what it is made of; none if specs, or formulas, are enough.
       varied: the field in which its studies, or their lanes, differ, if they do.
       timed: the experiment of whose methods it needs the times, if it does.
+      returns: the column of returns that is shown; None for the first of `RETURNS` that is there.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Artefact:
     studies: tuple[Study, ...] = ()
     varied: str | None = None
     timed: str | None = None
+    returns: str | None = None
 
     @property
     def experiments(self) -> list[str]:

@@ -66,9 +66,16 @@ class Folder:
     def unusual(self) -> dict[str, tuple[Any, Any]]:
         """{field: (here, usually)} of what is not as the experiment of that name has it.
 
-        The budget does not count; options do, of the methods that are run.
+        The budget does not count; options do, of the methods that are run. A scale may have
+        options of its own: the folder is compared with the scale that it is nearest to.
         """
-        known, usual = fields_of(type(self.spec)), registry.get(self.spec.name)
+        usual = registry.get(self.spec.name)
+        with trusted():
+            scales = [usual.at_scale(scale) for scale in ("paper", *usual.scales)]
+        return min(map(self._unlike, scales), key=len)
+
+    def _unlike(self, usual: ExperimentSpec) -> dict[str, tuple[Any, Any]]:
+        known = fields_of(type(self.spec))
         methods = [method for method in self.methods if method in usual.methods]
         names = [
             name

@@ -9,6 +9,7 @@ from continual_learning.analysis.loading import load
 from continual_learning.analysis.paper.artefacts import Artefact, Study, setting
 from continual_learning.analysis.paper.folders import Folder, differences, holds
 from continual_learning.analysis.paper.numbers import rates
+from continual_learning.analysis.paper.status import status
 from continual_learning.experiments import registry
 from continual_learning.experiments.errors import unknown
 from continual_learning.experiments.storage.files import StoreError
@@ -114,7 +115,7 @@ def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
       artefacts: which.
       folders: that may hold something of them.
     """
-    rows = [["id", "needs", *(f"{scale}: steps, time" for scale in SCALES)]]
+    rows = [["id", "needs", *(f"{scale}: steps, time" for scale in SCALES), "status"]]
     below: list[list[str]] = [[]]
     sources: dict[str, tuple[int, dict[str, Any]]] = {}
     for artefact in artefacts:
@@ -127,7 +128,7 @@ def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
                 marks = [sources.setdefault(str(r), (len(sources) + 1, r))[0] for r in found.rates]
                 line.append(f"{_amount(found.steps)}, {_time(found, marks)}")
             lines += [f"  holds it: {text}" for text in _held(artefact, folders)]
-        rows.append(line)
+        rows.append([*line, str(status(artefact))])
         below.append(lines)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     text = []

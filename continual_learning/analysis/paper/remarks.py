@@ -8,6 +8,7 @@ from typing import Any
 from continual_learning.analysis import style
 from continual_learning.analysis.curves import Curves
 from continual_learning.analysis.paper.artefacts import Artefact, setting
+from continual_learning.analysis.paper.kept import FILE, is_kept
 from continual_learning.analysis.paper.runs import Runs
 from continual_learning.analysis.paper.values import tasks_of
 
@@ -16,18 +17,24 @@ AS_PUBLISHED = (
     "percentile; average over bins, last bin, highest bin."
 )
 _EPISODES = {
-    "latest_return": "Return: of the last episode of every environment.",
-    "episode_return": "Return: of the episodes that ended, so that short ones count more often.",
-    "success": "Success: share of the training episodes that ended with the task solved.",
+    "latest_return": "latest_return: of the episode that each environment ended last.",
+    "episode_return": "episode_return, as in the paper: of the episodes that ended, so that short "
+    "ones count more often.",
+    "success": "success: share of the training episodes that ended with the task solved.",
     "eval_seen": (
-        "Evaluated: the return of deterministic episodes on every task met so far, mean over these "
-        "tasks (`eval_seen`). The paper does not say whether its numbers are of training or of "
-        "such an evaluation."
+        "eval_seen: the return of deterministic episodes on every task met so far, mean over these "
+        "tasks. The paper does not say whether its numbers are of training or of such an "
+        "evaluation."
     ),
     "eval_seen_success": (
-        "Evaluated: share of deterministic episodes that ended with the task solved, on every task "
-        "met so far, mean over these tasks (`eval_seen_success`). The paper does not say whether "
-        "its numbers are of training or of such an evaluation; the latter is more plausible."
+        "eval_seen_success: share of deterministic episodes that ended with the task solved, on "
+        "every task met so far, mean over these tasks. The paper does not say whether its numbers "
+        "are of training or of such an evaluation; the latter is more plausible."
+    ),
+    "published_return": (
+        "published_return: the returns that the paper's trainer would log in this training, in "
+        "which evaluations restart the environments every 10,000 steps and parts of several "
+        "episodes add up."
     ),
 }
 OURS = (
@@ -70,6 +77,8 @@ def remarks(
         for name, (a, b) in unusual.items()
         if name != apart
     ]
+    if any(map(is_kept, (folder.path for folder in runs.folders))):
+        found.append(f"Of {FILE}, means of bins; README.md there says how the runs were made.")
     return [*found, *([f"Settings of its own: {', '.join(own)}."] if own else [])]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis.curves import RETURNS, Curves, main_metric
 from continual_learning.analysis.loading import load
+from continual_learning.analysis.paper import kept
 from continual_learning.analysis.paper.artefacts import Artefact, lane_value
 from continual_learning.analysis.paper.folders import Folder, differences
 from continual_learning.analysis.paper.values import tasks_of, value
@@ -35,10 +36,12 @@ class Runs:
     Attributes:
       folders: where they are.
       frame: from `load`.
+      chosen: the column of returns that is shown; None for the first of `returns`.
     """
 
     folders: tuple[Folder, ...]
     frame: pd.DataFrame
+    chosen: str | None = None
 
     @property
     def spec(self) -> ExperimentSpec:
@@ -68,7 +71,12 @@ class Runs:
         """What says how well a method does; where it is a return, even if no episode has ended."""
         if self.spec.kind == "supervised":
             return main_metric(self.frame)
-        return next((name for name in RETURNS if name in self.frame), RETURNS[-1])
+        return self.chosen or next(iter(self.returns), RETURNS[-1])
+
+    @property
+    def returns(self) -> tuple[str, ...]:
+        """The columns of returns that are there: ours, then the one that the paper shows."""
+        return tuple(name for name in RETURNS if name in self.frame)
 
     def curves(self, metric: str) -> dict[str, Curves]:
         """A metric of every method, binned; of an evaluation, so that every bin has one."""
@@ -94,7 +102,7 @@ def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
     """
     wanted = artefact.experiments
     valid = {*wanted, *map(registry.base_of, wanted)}
-    folders = [Folder.read(each) for path in paths for each in studies(path)]
+    folders = [each for path in paths for each in _folders(path)]
     for folder in folders:
         known = folder.spec.name in (*registry.names(), *registry.ablations())
         usual = registry.get(folder.spec.name) if known else None
@@ -118,7 +126,8 @@ def by_experiment(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, 
     folders = read(artefact, paths)
     found = {}
     for name in artefact.experiments:
-        found[name] = _runs([folder for folder in folders if folder.spec.name == name])
+        chosen = [folder for folder in folders if folder.spec.name == name]
+        found[name] = _runs(artefact, chosen)
     return found
 
 
@@ -138,7 +147,7 @@ def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]
         groups.setdefault(value(folder.spec, field), []).append(folder)
     found: dict[Any, Runs] = {}
     for members in groups.values():
-        runs = _runs(members)
+        runs = _runs(artefact, members)
         frame: Any = runs.frame[runs.frame["method"] == method]
         for key, part in by_lane(dataclasses.replace(runs, frame=frame), field).items():
             if key in found:
@@ -173,11 +182,24 @@ def by_task(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
         groups.setdefault(names[0], []).append(folder)
     order = [name for study in artefact.studies for name in tasks_of(study.spec())]
     ranked = sorted(groups, key=functools.partial(_rank, order))
-    return {name: _runs(groups[name]) for name in ranked}
+    return {name: _runs(artefact, groups[name]) for name in ranked}
 
 
-def _runs(folders: list[Folder]) -> Runs:
-    return Runs(tuple(folders), load([folder.path for folder in folders]))
+def _folders(path: str | Path) -> list[Folder]:
+    if kept.is_kept(path):
+        return [kept.folder(path)]
+    return [Folder.read(each) for each in studies(path)]
+
+
+def _runs(artefact: Artefact, folders: list[Folder]) -> Runs:
+    if not any(kept.is_kept(folder.path) for folder in folders):
+        return Runs(tuple(folders), load([folder.path for folder in folders]), artefact.returns)
+    if len(folders) > 1:
+        raise StudyError(
+            f"{folders[0].path} and {folders[1].path}: curves in bins cannot be put together with "
+            "other runs. Name one of them."
+        )
+    return Runs(tuple(folders), kept.frame(folders[0]), artefact.returns)
 
 
 def _rounded(setting: Any) -> Any:

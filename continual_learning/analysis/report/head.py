@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from continual_learning.analysis.report.facts import Method, ended_by_collapse
 from continual_learning.analysis.report.markup import Markup, element, join, listed, name
 from continual_learning.analysis.report.studies import Section
+from continual_learning.experiments.inactive import ADVICE, never_acted
 
 KINDS = {
     "control": "reinforcement learning",
@@ -18,6 +22,10 @@ UNITS = {
     "host": "environment steps",
     "supervised": "updates",
 }
+
+
+MISMATCHED = 1e-3
+"""Share of ratios beyond PPO's clip before any update from which a reader is warned."""
 
 
 def unit(section: Section) -> str:
@@ -87,7 +95,8 @@ def notices(section: Section, methods: list[Method]) -> list[str]:
                 f"{name(label)} has no rows of the seeds {listed(missing)}; its numbers are of the "
                 f"other {len(have)}."
             )
-    found += _unequal(section) if methods else []
+    found += [*_unequal(section), *_inactive(section)] if methods else []
+    found += _mismatched(section)
     if any(" in " in label for label in section.planned):
         found.append(
             "A method that two folders run with the same seeds or other settings is shown once for "
@@ -110,6 +119,43 @@ def _unequal(section: Section) -> list[str]:
                 "where the first of them ends."
             )
     return found
+
+
+def _mismatched(section: Section) -> list[str]:
+    """Methods whose ratios were off before the first update on a rollout."""
+    if "initial_clip_fraction" not in section.frame:
+        return []
+    found = []
+    for label, rows in section.frame.groupby("method", sort=False):
+        values: Any = rows["initial_clip_fraction"]
+        share = values.mean()
+        if share > MISMATCHED:
+            found.append(
+                f"{name(str(label))}: before the first update on a rollout {share:.1%} of the "
+                "ratios are beyond PPO's clip, where all should be 1. The stored log densities are "
+                "not those of the stored actions (or far too imprecise), so gradients are scaled "
+                "wrongly or gone; a loss of return may come from that. See `initial_kl`."
+            )
+    return found
+
+
+def _inactive(section: Section) -> list[str]:
+    """Methods with resets that have reset no unit."""
+    resets = {
+        label
+        for folder in section.folders
+        for label, method in folder.specs.items()
+        if isinstance(method, Mapping) and method.get("reset")
+    }
+    idle = [
+        name(str(label))
+        for label, rows in section.frame.groupby("method", sort=False)
+        if str(label).partition(" in ")[0] in resets
+        and never_acted([{str(column): rows[column] for column in rows}])
+    ]
+    if not idle:
+        return []
+    return [f"Without a single reset: {listed(idle)}. Rows are the optimizer's: {ADVICE}"]
 
 
 def _ranges(seeds: list[int]) -> str:

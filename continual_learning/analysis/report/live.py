@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from continual_learning.analysis.report.page import make
 from continual_learning.experiments.errors import StudyError
@@ -96,7 +97,7 @@ def serve(live: Live, port: int) -> Iterator[ThreadingHTTPServer]:
 
     Handler.live = live
     try:
-        server = ThreadingHTTPServer((HOST, port), Handler)
+        server = _Server((HOST, port), Handler)
     except OSError as error:
         raise StudyError(f"Cannot use port {port}: {error.strerror}. Name another one.") from None
     stopped = threading.Event()
@@ -108,6 +109,13 @@ def serve(live: Live, port: int) -> Iterator[ThreadingHTTPServer]:
         stopped.set()
         server.server_close()
         follower.join()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a reader that went away."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

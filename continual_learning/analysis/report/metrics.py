@@ -32,6 +32,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Return of ended episodes",
             "Mean over the episodes that ended in the iteration; short ones count more often.",
         ),
+        "published_return": (
+            "Return as the paper's trainer logs it",
+            "Mean over 100 episodes, to each of which evaluations add parts of others.",
+        ),
         "eval_seen": (
             "Evaluation",
             "Return of deterministic episodes on every task met so far, mean over these tasks.",
@@ -126,6 +130,18 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "From the policy that acted to the one in training, mean over the updates.",
         ),
         "clip_fraction": ("Clip fraction", "Share of samples whose ratio was clipped."),
+        "initial_kl": (
+            "KL divergence before any update",
+            "Of the first minibatch; 0 unless stored log densities are not those of the actions.",
+        ),
+        "initial_clip_fraction": (
+            "Clip fraction before any update",
+            "Likewise: share of samples whose ratio is beyond the clip before anything is learnt.",
+        ),
+        "clipped_actions": (
+            "Clipped actions",
+            "Share of the actions' entries at the action limit.",
+        ),
         "explained_variance": (
             "Explained variance",
             "Of the value targets, by the values before the updates; 1 is perfect.",

@@ -12,7 +12,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import continual_learning
 from continual_learning.analysis import style
 from continual_learning.analysis.curves import CurvesError, main_metric
 from continual_learning.analysis.report import metrics, series
@@ -24,6 +23,7 @@ from continual_learning.analysis.report.studies import Section, numeric, read
 from continual_learning.analysis.report.tables import sources, tables
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.storage.files import write_file
+from continual_learning.installation import DISTRIBUTION, VERSION
 
 MARK = b'<meta name="generator" content="continual report">'
 """What every report has near its beginning, so that it is known as one."""
@@ -159,9 +159,7 @@ def _how(data: dict[str, Any]) -> str:
 
 def _footer(command: str) -> Markup:
     now = datetime.datetime.now(datetime.UTC)
-    made = (
-        f"Made {now:%Y-%m-%d %H:%M:%S} UTC by continual-learning {continual_learning.__version__}"
-    )
+    made = f"Made {now:%Y-%m-%d %H:%M:%S} UTC by {DISTRIBUTION} {VERSION}"
     return element("p", made, *((" with ", element("code", command)) if command else ()), ".")
 
 

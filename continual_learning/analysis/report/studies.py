@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 
 from continual_learning.analysis.loading import load_part
 from continual_learning.analysis.report import metrics
-from continual_learning.experiments import spec
+from continual_learning.experiments import nonfinite, spec
 from continual_learning.experiments.base import trusted
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import tree
@@ -22,6 +23,9 @@ from continual_learning.experiments.sweeps import contents
 
 BUDGETLESS = ("title", "methods", "seeds", "scales", "data_folder")
 """Fields in which two studies of one experiment may differ."""
+
+LOGGED = 300
+"""Characters of the last line of a log that are shown."""
 
 
 class Folder(NamedTuple):
@@ -46,6 +50,12 @@ class Folder(NamedTuple):
         """The table of the experiment; of a study that has only a name, that name."""
         table = self.study.get("experiment", {})
         return table if isinstance(table, dict) else {"name": str(table)}
+
+    @property
+    def specs(self) -> Mapping[str, Any]:
+        """{method: its table} of the experiment."""
+        table = self.experiment.get("methods")
+        return table if isinstance(table, Mapping) else {}
 
     @property
     def methods(self) -> list[str]:
@@ -180,7 +190,7 @@ def _written(path: Path) -> str:
     if log.is_file():
         lines = log.read_text("utf-8", errors="replace").splitlines()
         if lines:
-            said.append(f"the log ends with “{lines[-1][:200]}”")
+            said.append(f"the log ends with “{shorten(lines[-1], LOGGED, placeholder=' …')}”")
     return "; ".join(said)
 
 
@@ -205,7 +215,9 @@ def _section(folders: list[Folder]) -> Section:
             continue
         frame = load_part(contents.Part(folder.path, folder.kept))
         if not frame.empty:
-            frames.append(frame.assign(method=frame.method.replace(names)))
+            frame = frame.assign(method=frame.method.replace(names))
+            notices.extend(_nonfinite(frame))
+            frames.append(frame)
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     frame.attrs = {}
     frame = _finite(frame, notices)
@@ -230,6 +242,19 @@ def _section(folders: list[Folder]) -> Section:
         steps_per_task=steps,
         notices=notices,
     )
+
+
+def _nonfinite(frame: pd.DataFrame) -> list[str]:
+    """Where methods are first not finite, in sentences."""
+    names = [*numeric(frame), "seed", "step"]
+    hyper = [str(name) for name in frame if str(name).startswith(HYPER)]
+    found = []
+    for method, rows in frame.groupby("method", sort=False):
+        lanes = rows.groupby([*hyper, "seed"], dropna=False).ngroup().to_numpy()
+        columns = {name: rows[name].to_numpy() for name in names}
+        if problem := nonfinite.first(columns, lanes):
+            found.append(problem.told(str(method)))
+    return found
 
 
 def _finite(frame: pd.DataFrame, notices: list[str]) -> pd.DataFrame:
@@ -258,15 +283,10 @@ def _labels(folders: list[Folder]) -> list[dict[str, str]]:
     apart = set()
     for method, having in by_method.items():
         lanes = [lane for folder in having for lane in folder.lanes]
-        specs = [_methods(folder.experiment).get(method) for folder in having]
+        specs = [folder.specs.get(method) for folder in having]
         if len(set(lanes)) < len(lanes) or any(each != specs[0] for each in specs):
             apart.add(method)
     return [{m: f"{m} in {f.path}" for m in f.methods if m in apart} for f in folders]
-
-
-def _methods(experiment: Mapping[str, Any]) -> Mapping[str, Any]:
-    table = experiment.get("methods")
-    return table if isinstance(table, Mapping) else {}
 
 
 def _budget(experiment: Mapping[str, Any]) -> tuple[int | None, int | None]:

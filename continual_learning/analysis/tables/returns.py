@@ -54,31 +54,34 @@ class _Row(NamedTuple):
     Attributes:
       name: of the method.
       paper: {statistic: numbers} as printed; None if the paper has no such row.
-      curves: of our runs; None if there are none.
-      evaluated: likewise, of evaluations.
+      curves: {metric: of our runs; None if there are none}.
     """
 
     name: str
     paper: Mapping[str, Any] | None
-    curves: Curves | None
-    evaluated: Curves | None = None
+    curves: Mapping[str, Curves | None]
 
 
 def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     """A row for each method of an experiment."""
     [(name, runs)] = by_experiment(artefact, folders).items()
-    metric, seen = _METRICS.get(name, (runs.metric, "eval_seen"))
-    paper, found = results(name), runs.curves(metric)
-    order = [*paper["rows"], *(method for method in found if method not in paper["rows"])]
-    evaluated = runs.curves(seen) if seen in runs.frame else {}
+    returns = (*(runs.returns or (runs.metric,)), "published_return", "eval_seen")
+    chosen = _METRICS.get(name, returns)
+    here = [metric for metric in chosen if metric in runs.frame]
+    paper, found = results(name), {metric: runs.curves(metric) for metric in here}
+    ran = dict.fromkeys(method for of_metric in found.values() for method in of_metric)
+    order = [*paper["rows"], *(method for method in ran if method not in paper["rows"])]
     rows = [
-        _Row(style.name(m), paper["rows"].get(m), found.get(m), evaluated.get(m)) for m in order
+        _Row(style.name(m), paper["rows"].get(m), {name: found[name].get(m) for name in here})
+        for m in order
     ]
     # Where the paper does not print its steps, the experiment has them.
     size = {"steps": registry.get(name).steps, **paper}
-    said = [*remarks(runs, paper["rows"], size), *of_metric(metric), *binned(runs)]
-    said += left_out(found)
-    notes = [f"This study: {' '.join(said)}", *(of_metric(seen) if evaluated else [])]
+    said = [*remarks(runs, paper["rows"], size), *binned(runs)]
+    notes = [f"This study: {' '.join(said)}"]
+    for metric in here:
+        said = [*of_metric(metric), *left_out(found[metric])]
+        notes += [" ".join(said)] if said else []
     columns = list(next(iter(paper["rows"].values())))
     statistics = [each for each in _STATISTICS if each in columns]
     return _compared(artefact, rows, statistics, notes, _DECIMALS.get(name, 0))
@@ -89,17 +92,17 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     paper, by_shape = results("reset_shapes"), by_value(artefact, folders)
     rows, notes = [], []
     for shape in (*paper["rows"], *(shape for shape in by_shape if shape not in paper["rows"])):
-        curves, runs = None, by_shape.get(shape)
+        curves, runs = {}, by_shape.get(shape)
         name = _SHAPES.get(shape, str(shape))
         if runs is not None:
-            curves = runs.curve(runs.metric)
+            curves = {metric: runs.curve(metric) for metric in runs.returns}
             size = {"seeds": paper["seeds"], "steps": results(paper["environment"])["steps"]}
             said = [
                 *remarks(runs, ("cpr",), size, apart=artefact.varied),
-                *of_metric(runs.metric),
                 *binned(runs),
-                *left_out({name: curves}),
             ]
+            for metric, each in curves.items():
+                said += [*of_metric(metric), *left_out({f"{name} ({metric})": each})]
             notes.append(f"{name}: {' '.join(said)}")
         rows.append(_Row(name, paper["rows"].get(shape), curves))
     return _compared(artefact, rows, ["peak", "average", "final"], notes, 0, "Transformation")
@@ -143,18 +146,19 @@ def _compared(
     first: str = "Method",
 ) -> Table:
     lines: dict[str, list[list[Cell]]] = {}
-    evaluated = any(row.evaluated is not None for row in rows)
+    metrics = dict.fromkeys(metric for row in rows for metric in row.curves)
     for row in rows:
         at_step = bool(row.paper and "peak_step" in row.paper)
         sources = {"paper": [_printed(row.paper, each, decimals) for each in statistics]}
-        for before, curves in (("", row.curves), ("evaluated, ", row.evaluated))[: 1 + evaluated]:
+        for metric in metrics:
+            curves = row.curves.get(metric)
             kept = None if curves is None else usable(curves)
             published = None if kept is None else summary.as_published(kept)
             ours = None if kept is None else summary.ours(kept)
-            sources[f"{before}as published"] = [
+            sources[f"{metric}, as published"] = [
                 _found(published, each, "errors", decimals, at_step) for each in statistics
             ]
-            sources[f"{before}IQM of seeds"] = [
+            sources[f"{metric}, IQM of seeds"] = [
                 _found(ours, each, "interval", decimals, at_step) for each in statistics
             ]
         for source, cells in sources.items():

@@ -19,7 +19,9 @@ def table(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
       artefact: the table.
       folders: one file that `Timings.save` wrote.
     """
-    [path] = folders
+    path = Path(folders[0])
+    if path.is_dir():  # such as results/runtime
+        path = next(iter(sorted(path.glob("*.json"))), path)
     paper, found = results(artefact.id), Timings.load(path)
     measured = found.rows()
     ours = {row.method: row for row in measured}

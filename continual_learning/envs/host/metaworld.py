@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from continual_learning import installation
 from continual_learning.envs.host.protocol import HostTransition
 
 MT10 = (
@@ -39,45 +40,57 @@ class MetaWorld:
 
     `MetaWorld()` is Continual MetaWorld; `MetaWorld.mt1("reach")` is MT1, a single task.
 
-    A task has 50 goals for each seed, those of `metaworld.MT1(task, seed)`, and every episode has
-    one of them. Episodes end by truncation alone. A step reports "success", whether the task is
-    solved in this step, and "success_ever", whether it was in any step of the episode so far:
-    where an episode ended they say whether it was solved at its end, and whether it ever was.
+    A task has 50 goals for each seed, those of `metaworld.MT1(task, seed)`. Every episode draws one
+    of them, or every environment keeps the one of its number. Episodes end by truncation alone. A
+    step reports "success", whether the task is solved in this step, and "success_ever", whether it
+    was in any step of the episode so far: where an episode ended they say whether it was solved at
+    its end, and whether it ever was.
 
     Attributes:
       tasks: names without their "-v3".
       goal: "shown" in observations, or "hidden": zeros in its place.
       one_hot: whether the task's number is appended to observations, one entry per task.
       length: steps of an episode.
+      goals: "fresh" for every episode, or "fixed": environment i of a seed has goal i for ever, in
+        training and, since they are counted alike, in evaluations.
     """
 
     tasks: tuple[str, ...] = MT10
     goal: Literal["shown", "hidden"] = "shown"
     one_hot: bool = True
     length: int = LONGEST
+    goals: Literal["fresh", "fixed"] = "fresh"
 
     def __post_init__(self):
         if not self.tasks or not all(isinstance(task, str) for task in self.tasks):
             raise ValueError(f"MetaWorld: tasks must be names, at least one, got {self.tasks!r}.")
         if self.goal not in ("shown", "hidden"):
             raise ValueError(f"MetaWorld: goal must be 'shown' or 'hidden', got {self.goal!r}.")
+        if self.goals not in ("fresh", "fixed"):
+            raise ValueError(f"MetaWorld: goals must be 'fresh' or 'fixed', got {self.goals!r}.")
         if not 1 <= self.length <= LONGEST:
             raise ValueError(f"MetaWorld: length must be 1 to {LONGEST}, got {self.length}.")
         if importlib.util.find_spec("metaworld") is None:
             raise ModuleNotFoundError(
-                "MetaWorld needs metaworld: pip install 'continual-learning[metaworld]'.",
+                f"MetaWorld needs metaworld: {installation.command('metaworld')}.",
                 name="metaworld",
             )
 
     @classmethod
-    def mt1(cls, task: str, goal: Literal["shown", "hidden"] = "shown") -> MetaWorld:
-        """One task, without its number in observations.
+    def mt1(
+        cls,
+        task: str,
+        goal: Literal["shown", "hidden"] = "shown",
+        goals: Literal["fresh", "fixed"] = "fresh",
+    ) -> MetaWorld:
+        """Return one task, without its number in observations.
 
         Args:
           task: one of MetaWorld's, such as those of `MT10`.
           goal: "shown" in observations, as in MetaWorld's MT1, or "hidden", as in its ML1.
+          goals: "fresh" for every episode, or "fixed" for ever in each environment.
         """
-        return cls((task,), goal, one_hot=False)
+        return cls((task,), goal, one_hot=False, goals=goals)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,13 +121,18 @@ class MetaWorld:
         """Entries that a state needs at most."""
         return STATE
 
-    def make(self, task: int, seed: int) -> MetaWorldEnvironment:
-        """An environment of a task, with the goals of the seed."""
-        number = np.zeros(len(self.tasks) if self.one_hot else 0)
+    def make(self, task: int, seed: int, number: int = 0) -> MetaWorldEnvironment:
+        """Return an environment of a task, with the goals of the seed."""
+        appended = np.zeros(len(self.tasks) if self.one_hot else 0)
         if self.one_hot:
-            number[task] = 1.0
+            appended[task] = 1.0
         return MetaWorldEnvironment(
-            self.tasks[task], seed, number, self.goal == "hidden", self.length
+            self.tasks[task],
+            seed,
+            appended,
+            self.goal == "hidden",
+            self.length,
+            number if self.goals == "fixed" else None,
         )
 
 
@@ -127,9 +145,18 @@ class MetaWorldEnvironment:
       appended: float [any], what follows MetaWorld's own observation.
       hidden: whether the goal is not to be seen.
       length: steps of an episode.
+      fixed: number of the goal of every episode; None to draw one for each.
     """
 
-    def __init__(self, task: str, seed: int, appended: np.ndarray, hidden: bool, length: int):
+    def __init__(
+        self,
+        task: str,
+        seed: int,
+        appended: np.ndarray,
+        hidden: bool,
+        length: int,
+        fixed: int | None = None,
+    ):
         mujoco: Any = importlib.import_module("mujoco")
         benchmark = _benchmark(task, seed)
         (make,) = benchmark.train_classes.values()
@@ -138,6 +165,7 @@ class MetaWorldEnvironment:
         self._appended = appended
         self._hidden = hidden
         self._length = length
+        self._fixed = fixed
         self._goal = 0
         self._ever = False
         self._mujoco = mujoco
@@ -146,7 +174,9 @@ class MetaWorldEnvironment:
         self._physics = np.zeros(mujoco.mj_stateSize(self._env.model, self._parts))
 
     def reset(self, seed: int) -> np.ndarray:
-        """Begins an episode with one of the goals."""
+        """Begin an episode with one of the goals."""
+        if self._fixed is not None:
+            return self._begin(self._fixed % len(self._goals))
         return self._begin(int(np.random.default_rng(seed).integers(len(self._goals))))
 
     def step(self, action: np.ndarray) -> HostTransition:

@@ -7,7 +7,7 @@ Not in the paper; the methods are those of Permuted MNIST.
 
 import dataclasses
 
-from continual_learning.experiments.presets import permuted_mnist
+from continual_learning.experiments.presets import permuted_mnist, smoke
 
 SPEC = dataclasses.replace(
     permuted_mnist.SPEC,
@@ -17,7 +17,7 @@ SPEC = dataclasses.replace(
     classes_per_task=2,
     redraw_head=False,
     scales={
-        "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2},
+        "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2, **smoke.RESETS},
         "short": {"tasks": 20, "examples_per_task": 6000, "seeds": 3},
     },
 )

@@ -1,17 +1,24 @@
 """Continual MetaWorld: the ten tasks of MT10, 1M steps each, by SAC with Muon.
 
 Every method has the values of the paper. What the paper leaves out is as in its published
-experiment files: the global norm of gradients is clipped to 0.5, the task's number is appended to
-observations, and replay, optimizers, target critics and temperature begin anew with every task.
+experiment files: the global norm of gradients is clipped to 0.5, Muon's Adam part has an `eps_root`
+of 1e-8, the task's number is appended to observations, each of the ten environments keeps one goal
+for ever, and replay, optimizers, target critics and temperature begin anew with every task.
 Evaluations are ten times as rare as there (see docs/metaworld.md).
 """
 
 from typing import Any
 
 from continual_learning.experiments.host_spec import MT10, HostSpec
+from continual_learning.experiments.presets import smoke
 from continual_learning.experiments.spec import MethodSpec
 
-_MUON: dict[str, Any] = {"optimizer": "muon", "learning_rate": 1e-4, "clip": 0.5}
+_MUON: dict[str, Any] = {
+    "optimizer": "muon",
+    "learning_rate": 1e-4,
+    "eps_root": 1e-8,
+    "clip": 0.5,
+}
 _RARE = {"threshold": 1e-4, "every": 100_000, "max_reset_fraction": 0.02}
 
 SPEC = HostSpec(
@@ -19,6 +26,7 @@ SPEC = HostSpec(
     title="Continual MetaWorld: SAC on the ten tasks of MT10, 1M steps each, as in the paper",
     sequence=MT10,
     one_hot=True,
+    goals="fixed",
     tasks=10,
     seeds=5,
     capacity=500_000,
@@ -56,6 +64,7 @@ SPEC = HostSpec(
             "eval_every": 500,
             "eval_episodes": 2,
             "seeds": 1,
+            **smoke.RESETS,
         },
         "short": {
             "tasks": 3,

@@ -9,6 +9,7 @@ It does not say whether its table tells of training or of evaluations, so both a
 from typing import Any
 
 from continual_learning.experiments.games_spec import GamesSpec
+from continual_learning.experiments.presets import smoke
 from continual_learning.experiments.spec import MethodSpec
 
 _BASE: dict[str, Any] = {"optimizer": "adam", "learning_rate": 3e-4, "clip": 0.5}
@@ -46,6 +47,7 @@ SCALES = {
         "eval_episodes": 2,
         "probe": 32,
         "seeds": 2,
+        **smoke.RESETS,
     },
     "short": {"vector_steps_per_task": 20_000, "capacity": 240_000, "seeds": 3},
 }

@@ -5,13 +5,14 @@ The methods are those of `mt1`.
 
 import dataclasses
 
-from continual_learning.experiments.presets import mt1
+from continual_learning.experiments.presets import mt1, smoke
 
 SPEC = dataclasses.replace(
     mt1.SPEC,
     name="gymnasium",
     title="SAC on environments of Gymnasium, your own registered ones too (ours)",
     suite="gymnasium",
+    goals="fresh",  # are MetaWorld's
     sequence=("Pendulum-v1",),
     vector_steps_per_task=20_000,
     capacity=200_000,
@@ -28,6 +29,7 @@ SPEC = dataclasses.replace(
             "learning_starts": 980,
             "capacity": 1000,
             "seeds": 1,
+            **smoke.RESETS,
         },
         "short": {"vector_steps_per_task": 5000, "capacity": 50_000, "seeds": 2},
     },

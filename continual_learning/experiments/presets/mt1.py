@@ -7,6 +7,7 @@ code hid it (`--goal hidden`). What the paper leaves out is as in `continual_met
 from typing import Any
 
 from continual_learning.experiments.host_spec import HostSpec
+from continual_learning.experiments.presets import smoke
 from continual_learning.experiments.spec import MethodSpec
 
 _ADAM: dict[str, Any] = {"optimizer": "adam", "learning_rate": 3e-4, "clip": 0.5}
@@ -16,6 +17,7 @@ SPEC = HostSpec(
     name="mt1",
     title="MetaWorld MT1: SAC on one task, 2M steps, as in the paper",
     sequence=("reach",),
+    goals="fixed",
     tasks=1,
     vector_steps_per_task=200_000,
     seeds=10,
@@ -52,6 +54,7 @@ SPEC = HostSpec(
             "eval_every": 500,
             "eval_episodes": 2,
             "seeds": 1,
+            **smoke.RESETS,
         },
         "short": {
             "vector_steps_per_task": 20_000,

@@ -5,7 +5,7 @@ Not in the paper: a stand-in of the same shape that needs no download.
 
 import dataclasses
 
-from continual_learning.experiments.presets import permuted_mnist
+from continual_learning.experiments.presets import permuted_mnist, smoke
 
 SPEC = dataclasses.replace(
     permuted_mnist.SPEC,
@@ -14,7 +14,7 @@ SPEC = dataclasses.replace(
     dataset="digits",
     rows_per_task=1,
     scales={
-        "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2},
+        "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2, **smoke.RESETS},
         "short": {"tasks": 50, "seeds": 3},
     },
 )

@@ -6,6 +6,7 @@ Muon are ours: further base optimizers without resets, at the same learning rate
 
 from typing import Any
 
+from continual_learning.experiments.presets import smoke
 from continual_learning.experiments.spec import MethodSpec, SupervisedSpec
 
 _BASE: dict[str, Any] = {"learning_rate": 1e-3, "clip": 0.5}
@@ -40,7 +41,7 @@ SPEC = SupervisedSpec(
     seeds=5,
     methods=METHODS,
     scales={
-        "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2},
+        "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2, **smoke.RESETS},
         "short": {"tasks": 20, "examples_per_task": 6000, "seeds": 3},
     },
 )

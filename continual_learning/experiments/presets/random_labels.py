@@ -10,6 +10,7 @@ and 1e-3, ReDo's τ 0.25 (every 1000) and 0.1 (every 100), ReGraMa's τ 0.25 (ev
 What they cost at first is part of the result.
 """
 
+from continual_learning.experiments.presets import smoke
 from continual_learning.experiments.spec import MethodSpec, SupervisedSpec
 
 SPEC = SupervisedSpec(
@@ -38,7 +39,7 @@ SPEC = SupervisedSpec(
         ),
     },
     scales={
-        "smoke": {"tasks": 2, "epochs": 10, "seeds": 2},
+        "smoke": {"tasks": 2, "epochs": 10, "seeds": 2, **smoke.RESETS},
         "short": {"tasks": 40, "seeds": 3},
     },
 )

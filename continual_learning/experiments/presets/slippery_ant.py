@@ -8,6 +8,7 @@ and a task is 102 rollouts of 196,608 steps, since 20M is no multiple of them.
 from typing import Any
 
 from continual_learning.experiments.control_spec import ControlSpec
+from continual_learning.experiments.presets import smoke
 from continual_learning.experiments.spec import MethodSpec
 
 
@@ -45,6 +46,7 @@ SPEC = ControlSpec(
             "iterations_per_chunk": 1,
             "environments": 16,
             "seeds": 2,
+            **smoke.RESETS,
         },
         "short": {"tasks": 5, "iterations_per_task": 30, "environments": 2048, "seeds": 4},
     },

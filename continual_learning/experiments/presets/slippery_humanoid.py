@@ -6,6 +6,7 @@ experiment files: MJX, rewards times 0.1, observations normalised, and a task of
 """
 
 from continual_learning.experiments.control_spec import ControlSpec
+from continual_learning.experiments.presets import smoke
 from continual_learning.experiments.presets.slippery_ant import methods
 
 SPEC = ControlSpec(
@@ -39,6 +40,7 @@ SPEC = ControlSpec(
             "iterations_per_chunk": 1,
             "environments": 8,
             "seeds": 2,
+            **smoke.RESETS,
         },
         "short": {"tasks": 5, "iterations_per_task": 20, "environments": 2048, "seeds": 4},
     },

@@ -106,6 +106,27 @@ def test_an_episode_depends_on_its_seed_alone():
     assert not np.array_equal(make("reach", seed=4).reset(8)[36:39], first[36:39])
 
 
+def test_an_environment_may_keep_its_goal():
+    """Goal i in environment i, after resets and resumes too; of the same seed, the same goals."""
+    stream = MetaWorld.mt1("reach", goals="fixed")
+    official = metaworld.MT1("reach-v3", seed=3).train_tasks
+    (make_official,) = metaworld.MT1("reach-v3", seed=3).train_classes.values()
+    for number in (0, 4, 51):
+        env, theirs = stream.make(0, 3, number), make_official()
+        theirs.set_task(official[number % 50])
+        expected = theirs.reset()[0][36:39]
+        for seed in range(3):
+            np.testing.assert_array_equal(env.reset(seed)[36:39], expected)
+        env.set_state(env.get_state())
+        step = env.step(np.zeros(4, np.float32))
+        np.testing.assert_array_equal(step.observation[36:39], expected)
+    with Pool(stream, [3], 2, workers=1) as pool, Pool(stream, [3], 3, workers=1) as evaluation:
+        seen = pool.enter(0)[0, :, 36:39]
+        assert not np.array_equal(seen[0], seen[1])
+        for task in (1, 7):  # the same environments, in later evaluations
+            np.testing.assert_array_equal(evaluation.enter(task)[0, :2, 36:39], seen)
+
+
 def test_the_goal_can_be_hidden():
     shown, hidden = make("reach"), make("reach", goal="hidden")
     move = np.zeros(4, np.float32)
@@ -158,6 +179,7 @@ def test_episodes_of_a_pool():
     ("options", "told"),
     [
         ({"goal": "seen"}, "goal must be 'shown' or 'hidden', got 'seen'"),
+        ({"goals": "same"}, "goals must be 'fresh' or 'fixed', got 'same'"),
         ({"length": 501}, "length must be 1 to 500, got 501"),
         ({"tasks": ()}, "tasks must be names"),
     ],
@@ -174,5 +196,5 @@ def test_an_unknown_task_is_refused():
 
 def test_without_metaworld_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'continual-learning\[metaworld\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'plasticax\[metaworld\]'"):
         MetaWorld()

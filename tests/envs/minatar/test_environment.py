@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from continual_learning.envs import Episodes, MinAtar, TaskStream, Values
-from continual_learning.envs.minatar import GAMES
+from continual_learning.envs.minatar import GAMES, space_invaders
+from continual_learning.envs.minatar.board import FIRE
 from continual_learning.envs.minatar.environment import layout
 from continual_learning.envs.minatar.pack import pack, size, unpack
 from continual_learning.envs.minatar.switch import switch
@@ -159,3 +160,17 @@ def test_switch_computes_one_branch_if_lanes_agree():
     lanes(jnp.array([1, 1]), jnp.arange(2.0))
     jax.effects_barrier()
     assert set(seen) == {1}
+
+
+def test_space_invaders_fires_in_every_fifth_step_at_most():
+    """A shot kills at most one alien, worth 1: no more than 200 in 1,000 steps."""
+
+    fire = jnp.int32(FIRE)
+
+    def step(state, _):
+        after, _, _ = space_invaders.step(space_invaders.Draws(), state, fire, True)
+        return after, after.cooldown > state.cooldown
+
+    start = space_invaders.start(space_invaders.Draws())
+    _, fired = jax.lax.scan(step, start, length=1000)
+    np.testing.assert_array_equal(np.flatnonzero(fired), np.arange(0, 1000, 5))
