@@ -7,21 +7,39 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import continual_learning
-from continual_learning.cli import bench, paper, report, studies, sweep
+from continual_learning.cli import bench, completion, paper, report, studies, sweep
 from continual_learning.experiments import ahead
-from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.errors import RunError, StudyError, printable, unknown
+from continual_learning.experiments.storage.files import MachineError, of_machine
+from continual_learning.installation import VERSION
 
 FAILED = 2
 """Exit code where the message says what to put right."""
 
+RUN_FAILED = 1
+"""Exit code where a run, or some jobs, failed."""
+
+MACHINE = 3
+"""Exit code where the machine is in the way: a disk, permissions, memory, another process."""
+
 READER_GONE = 128 + 13
 """Exit code of a program whose output nobody reads any more (SIGPIPE), as of `| head -1`."""
+
+
+_NEXT = "`continual --help` explains them."
+_FIRST = """first steps:
+  continual list                                    experiments by name
+  continual run random_labels --scale short --methods adam,cpr --out runs/first
+  continual report runs/first                       a page with its curves and tables
+  continual COMMAND --help                          the options of a command"""
+"""How to begin, after the list of commands."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,14 +49,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _main(sys.argv[1:])
     except KeyboardInterrupt:
-        ahead.leave(ahead.INTERRUPTED)
-        raise
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends already
+        print("continual: interrupted", file=sys.stderr)
+        code = ahead.INTERRUPTED
     ahead.leave(code)
     return code
 
 
 def _main(words: list[str]) -> int:
     try:
+        for word in words:
+            if not _is_text(word):
+                raise StudyError(f"{word!r} is not UTF-8: use another name.")
         args = _parse(words)
         code = args.command(args)
         # Output that is flushed after the end fails where nobody can catch it.
@@ -52,8 +74,17 @@ def _main(words: list[str]) -> int:
             return READER_GONE
         if not _expected(error):
             raise
-        print(f"continual: {error}", file=sys.stderr)
-        return FAILED
+        print(f"continual: {printable(_message(error))}", file=sys.stderr)
+        return _code(error)
+
+
+def _is_text(word: str) -> bool:
+    """Whether it is UTF-8, which files, logs and terminals need."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _reader_gone(text: str = "") -> bool:
@@ -70,7 +101,34 @@ def _expected(error: Exception) -> bool:
     """Whether the message is for the user: an error of a class of ours, a file, or an extra."""
     ours = type(error).__module__.startswith("continual_learning.")
     extra = isinstance(error, ImportError) and "pip install" in str(error)
-    return ours or extra or isinstance(error, OSError)
+    return ours or extra or isinstance(error, OSError) or _out_of_memory(error)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether NumPy, or a device of JAX, has too little memory."""
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+
+
+def _code(error: Exception) -> int:
+    if isinstance(error, RunError):
+        return RUN_FAILED
+    machine = isinstance(error, MachineError) or _out_of_memory(error)
+    return MACHINE if machine or (isinstance(error, OSError) and of_machine(error)) else FAILED
+
+
+def _message(error: Exception) -> str:
+    if not _out_of_memory(error):
+        return re.sub(r"\S{400,}", lambda endless: f"{endless[0][:80]}…", str(error))
+    return (
+        f"There is too little memory ({str(error).splitlines()[0]:.200}): use fewer seeds, "
+        "environments or units, a smaller batch, or a machine with more. What was saved is intact."
+    )
+
+
+def _overview(args: argparse.Namespace) -> int:
+    """What the command without arguments says."""
+    print(f"{args.overview()}\n{_FIRST}")
+    return 0
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,10 +142,9 @@ def _parse(words: list[str]) -> argparse.Namespace:
     parser = _Parser(
         prog="continual", description="Continual learning without plasticity loss: studies."
     )
-    parser.add_argument("--version", action="version", version=continual_learning.__version__)
-    commands: Any = parser.add_subparsers(
-        title="commands", metavar="COMMAND", required=True, parser_class=_Parser
-    )
+    parser.add_argument("--version", action="version", version=VERSION)
+    commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    parser.set_defaults(command=_overview, overview=parser.format_help)
 
     def command(name: str, function: Any, help: str, more: str = "") -> argparse.ArgumentParser:
         each = commands.add_parser(
@@ -101,6 +158,11 @@ def _parse(words: list[str]) -> argparse.Namespace:
     report.add(command)
     paper.add(command)
     bench.add(command)
+    completion.add(command)
+    known: dict[str, argparse.ArgumentParser] = commands.choices
+    if words and not words[0].startswith("-") and words[0] not in known:
+        raise StudyError(f"{unknown('command', words[0], known)} {_NEXT}")
+    parser.set_defaults(commands=known)
     args, rest = parser.parse_known_args(words)
     if hasattr(args, "folders") and not any(word.startswith("-") for word in rest):
         # argparse takes folders from one place alone: `table ID --format tex DIR` has them in two.

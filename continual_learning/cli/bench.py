@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from continual_learning.cli import studies
-from continual_learning.experiments import options
+from continual_learning.experiments import bounds, options
 from continual_learning.experiments.errors import StudyError
 
 
@@ -27,9 +27,14 @@ def add(command: Any) -> None:
         help="comma-separated; the others are compared with the first (default: all of them)",
     )
     bench.add_argument(
-        "--rounds", type=int, default=5, metavar="N", help="in which each runs once (default: 5)"
+        "--rounds",
+        type=options.argument(lambda text: bounds.parse_whole("--rounds", text, 1)),
+        default=5,
+        metavar="N",
+        help="in which each runs once (default: 5)",
     )
     studies.add_seeds(bench)
+    studies.add_trust(bench)
     options.add_scale(bench, None)
     bench.add_argument(
         "--out", type=Path, metavar="FILE", help="new JSON file, for `continual table runtime`"
@@ -41,12 +46,19 @@ def _bench(args: argparse.Namespace) -> int:
     names = options.methods(chosen, args.methods)
     if args.out is not None and args.out.exists():
         raise StudyError(f"{args.out} is there already: remove it, or name another file.")
-    measured(chosen, names, studies.seeds_of(chosen, args), args.rounds, args.out)
+    measured(
+        chosen, names, studies.seeds_of(chosen, args), args.rounds, args.out, args.trust_modules
+    )
     return 0
 
 
 def measured(
-    experiment: Any, names: list[str], seeds: list[int], rounds: int, out: Path | None
+    experiment: Any,
+    names: list[str],
+    seeds: list[int],
+    rounds: int,
+    out: Path | None,
+    trust_modules: bool = False,
 ) -> None:
     """Measures, prints a table, and writes it to a file."""
     from continual_learning.experiments import extras
@@ -55,7 +67,7 @@ def measured(
     from continual_learning.experiments import bench
     from continual_learning.experiments.launch import prepare
 
-    prepare()
+    prepare(trust_modules=trust_modules)
     print(
         f"Compiling {len(names)} programs of {experiment.name}, then {rounds + 1} rounds of each.",
         file=sys.stderr,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import extras, options
-from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments import bounds, extras, options
+from continual_learning.experiments.errors import StudyError, command, unknown
 
 _OWNERS = {"parallel": "local", "slurm": "submitit", "ray": "ray"}
 """{option: the launcher that it is for}."""
@@ -126,7 +126,7 @@ def _resume_sweep(args: argparse.Namespace, folder: Path, running: dict[str, Any
     from continual_learning.cli import sweep_runs
     from continual_learning.experiments import launch
 
-    launch.prepare(running["deterministic"])
+    launch.prepare(running["deterministic"], running["trust_modules"])
     return sweep_runs.resume(folder, checked_launcher(args), running, retry=args.retry)
 
 
@@ -146,7 +146,7 @@ def check_single(folder: Path) -> None:
     if _is_tree(folder) or _is_sweep(folder):
         raise StudyError(
             f"{folder} holds jobs: name the folder of one of them, such as "
-            f"{folder / 'jobs' / 'NAME'} (`continual status {folder}` lists them)."
+            f"{folder / 'jobs' / 'NAME'} (`{command('status', folder)}` lists them)."
         )
 
 
@@ -213,6 +213,4 @@ def running_of(given: dict[str, Any]) -> Any:
 
 
 def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise StudyError(f"must be a whole number, at least 1; got {text!r}")
-    return int(text)
+    return bounds.parse_whole("it", text, 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 from continual_learning.cli import bench, jobs, studies
 from continual_learning.experiments import extras, options
-from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.errors import StudyError, printable, unknown
 
 _FORMATS = ("md", "tex", "csv")
 
@@ -68,7 +68,7 @@ def _table(args: argparse.Namespace) -> int:
 
     text = tables.WRITERS[form](tables.make(id, args.folders))
     if args.out is None:
-        print(text, end="")
+        print(printable(text), end="")
     else:
         _write(args.out, text)
     return 0

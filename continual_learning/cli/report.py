@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import extras, options
+from continual_learning.experiments import bounds, extras, options
 from continual_learning.experiments.errors import StudyError
 
 
@@ -42,7 +42,7 @@ def add(command: Any) -> None:
         "--port",
         type=options.argument(_port),
         metavar="PORT",
-        help="of that address (default: any that is free)",
+        help="of that address (default, and 0: any that is free)",
     )
 
 
@@ -72,6 +72,4 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise StudyError(f"a port is a number from 0 to 65535 (0: any that is free), got {text!r}")
-    return int(text)
+    return bounds.parse_whole("--port", text, 0, 65535)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from continual_learning.cli import jobs
-from continual_learning.experiments import extras, options, registry, spec
+from continual_learning.experiments import bounds, build, extras, options, registry, spec
 from continual_learning.experiments.errors import StudyError
 
 
@@ -81,11 +81,28 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         help="stop when so many tasks are complete, as after --time-limit",
     )
+    parser.add_argument(
+        "--on-nonfinite",
+        choices=["stop", "warn"],
+        default="warn",
+        help="when a loss or a parameter is first NaN or infinite: warn, or stop with everything "
+        "saved and exit code 1 (default: warn)",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard files too")
     parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases too")
     parser.add_argument(
         "--deterministic", action="store_true", help="same numbers again on a GPU, more slowly"
+    )
+    add_trust(parser)
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Adds --trust-modules."""
+    parser.add_argument(
+        "--trust-modules",
+        action="store_true",
+        help="import modules that the experiment names, as the environment MODULE:ID does",
     )
 
 
@@ -93,7 +110,12 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     add: Any = parser.add_argument
     add("folder", type=Path, metavar="DIR", help="folder of the run, finished or not")
     add("--method", metavar="NAME", help="whose policy (default: the only method there is)")
-    add("--seed", type=int, metavar="SEED", help="of this seed (default: the first)")
+    add(
+        "--seed",
+        type=_whole("--seed", 0, bounds.SEEDS - 1),
+        metavar="SEED",
+        help="of this seed (default: the first)",
+    )
     add(
         "--lane",
         action="append",
@@ -104,7 +126,7 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--friction",
-        type=float,
+        type=options.argument(lambda text: bounds.parse_real("--friction", text, 0.0)),
         action="append",
         default=[],
         metavar="NUMBER",
@@ -118,7 +140,13 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         dest="assignments",
         help="another value for a task parameter, such as gravity=0.5; repeatable",
     )
-    add("--steps", type=int, default=500, metavar="STEPS", help="how many (default: 500)")
+    add(
+        "--steps",
+        type=_whole("--steps", 1, bounds.UNITS),
+        default=500,
+        metavar="STEPS",
+        help="how many (default: 500)",
+    )
     add(
         "--out",
         type=Path,
@@ -139,12 +167,21 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         metavar="WIDTHxHEIGHT",
         help="of a panel (default: 480x360)",
     )
-    add("--fps", type=float, default=30, help="most frames in a second (default: 30)")
+    add(
+        "--fps",
+        type=options.argument(lambda text: bounds.parse_real("--fps", text)),
+        default=30,
+        help="most frames in a second (default: 30)",
+    )
     actions = parser.add_mutually_exclusive_group()
     actions.add_argument(
         "--deterministic", action="store_true", help="the policy's mean actions (the default)"
     )
     actions.add_argument("--stochastic", action="store_true", help="actions drawn as in training")
+
+
+def _whole(flag: str, least: int, most: int) -> Any:
+    return options.argument(lambda text: bounds.parse_whole(flag, text, least, most))
 
 
 def named_experiment(words: list[str]) -> spec.ExperimentSpec | None:
@@ -160,7 +197,7 @@ def named_experiment(words: list[str]) -> spec.ExperimentSpec | None:
 
 def resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
     """The experiment that the options name."""
-    chosen = options.resolve(registry.get(args.experiment), args)
+    chosen = build.fitted(options.resolve(registry.get(args.experiment, args.scale), args))
     return chosen if args.seeds is None else chosen.override(seeds=len(args.seeds))
 
 
@@ -246,6 +283,8 @@ def running(args: argparse.Namespace) -> dict[str, Any]:
         "quiet": args.quiet,
         "sinks": _sinks(args),
         "deterministic": args.deterministic,
+        "on_nonfinite": args.on_nonfinite,
+        "trust_modules": args.trust_modules,
     }
 
 

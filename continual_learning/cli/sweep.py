@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from continual_learning.cli import jobs, studies
-from continual_learning.experiments import extras, options, registry
+from continual_learning.experiments import bounds, build, extras, options, registry
 from continual_learning.experiments.errors import StudyError, unknown
 
 _BATCH = 16
@@ -100,7 +99,7 @@ def _sweep(args: argparse.Namespace) -> int:
         raise StudyError("--until-task is for studies; a sweep is as long as --tasks says.")
     launch = studies.launch(args)
     running = studies.running(args)
-    launch.prepare(running["deterministic"])
+    launch.prepare(running["deterministic"], running["trust_modules"])
     from continual_learning.cli import sweep_runs
     from continual_learning.experiments.sweeps.sweep import Setup, begun
 
@@ -116,10 +115,8 @@ def _asked(args: argparse.Namespace) -> Any:
     from continual_learning.experiments.sweeps import paper, settings
     from continual_learning.experiments.sweeps.sweep import FIRST_SEED, Sweep
 
-    base = registry.get(args.experiment)
-    experiment, unscaled = options.resolve(base, args), copy.copy(args)
-    unscaled.scale = "paper"
-    reported = options.resolve(base, unscaled)
+    experiment = build.fitted(options.resolve(registry.get(args.experiment, args.scale), args))
+    reported = build.fitted(options.resolve(registry.get(args.experiment), args))
     seeds = args.seeds or list(range(FIRST_SEED, FIRST_SEED + paper.TUNING_SEEDS))
     tuned_on = paper.TUNED_ON.get(experiment.name, {})
     experiment = experiment.override(
@@ -166,20 +163,20 @@ def _seeds(text: str) -> list[int]:
     from continual_learning.experiments.sweeps.sweep import FIRST_SEED
 
     found = options.seeds(text)
-    return [FIRST_SEED + seed for seed in found] if text.isdecimal() else found
+    if text.isdecimal():
+        found = [FIRST_SEED + seed for seed in found]
+    return found
 
 
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]B|)", text.upper(), re.ASCII)
-    if match is None or float(match[1]) == 0:
-        raise StudyError(f"--memory must be a size such as 40GB or 500MB; got {text!r}.")
-    return int(float(match[1]) * _UNITS[match[2]])
+    size = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    if not 1 <= size < 2**63:
+        raise StudyError(
+            f"--memory must be a size such as 40GB or 500MB; got {bounds.shown(text)}."
+        )
+    return int(size)
 
 
 def _count(flag: str, least: int = 1) -> Callable[[str], int]:
-    def count(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise StudyError(f"{flag} must be a whole number, at least {least}; got {text!r}.")
-        return int(text)
-
-    return count
+    return lambda text: bounds.parse_whole(flag, text, least)

@@ -16,9 +16,11 @@ import jax
 
 from continual_learning.analysis import selection
 from continual_learning.cli.jobs import running_of
+from continual_learning.experiments.errors import command, printable
 from continual_learning.experiments.jobs import launchers, manage, states
 from continual_learning.experiments.jobs import tree as trees
 from continual_learning.experiments.jobs.launchers.submitit import Submitit
+from continual_learning.experiments.study import Study
 from continual_learning.experiments.sweeps import halving, plan, run, sampling
 from continual_learning.experiments.sweeps.grid import Configuration
 from continual_learning.experiments.sweeps.lanes import candidates, point
@@ -34,16 +36,25 @@ from continual_learning.experiments.sweeps.sweep import (
 
 
 def begin(folder: Path, sweep: Sweep, setup: Setup) -> None:
-    """Writes what a sweep is, and the jobs of one that has them all at once."""
+    """Writes what a sweep is, and the jobs of one that has them all at once.
+
+    Nothing is written where something is wrong. The sweep is written first: `go` makes up for the
+    jobs if this process is killed then.
+    """
     if setup.launcher is not None:
         _leave_memory()
-    if sweep.trials is None:
-        programs = _programs(sweep, sweep.grid.configurations())
-        if sweep.halving is None:
-            run.begin(folder, programs, setup)
-    else:
+    if sweep.trials is not None:
         plan.check_values(sweep.experiment, sweep.method, sweep.grid)
+        plan.check_metric(Study(sweep.experiment, [sweep.method], sweep.seeds), sweep.metric)
+        write(folder, sweep, setup)
+        return
+    programs = _programs(sweep, sweep.grid.configurations())
+    for program in programs:
+        plan.check_metric(program, sweep.metric)
+    divided = run.divide(programs, setup) if sweep.halving is None else None
     write(folder, sweep, setup)
+    if divided is not None:
+        run.begin(folder, divided, setup)
 
 
 def resume(
@@ -60,6 +71,8 @@ def resume(
     setup = read_setup(folder)
     if launcher is not None:
         setup = dataclasses.replace(setup, launcher=launcher)
+    elif setup.launcher is not None:
+        launchers.stored(setup.launcher, folder)
     return go(folder, read(folder), setup, running, retry=retry)
 
 
@@ -70,12 +83,13 @@ def go(
     if setup.launcher is not None:
         _leave_memory()
         if sweep.halving is None and sweep.trials is None:
+            _begin_jobs(folder, sweep, sweep.grid.configurations(), setup)
             return _hand_over(folder, setup.launcher, running, retry)
     code = _go(folder, sweep, setup, _runner(folder, setup, running, retry))
     if code:
         print(
             "The sweep is not finished. To go on, give the same command again, or: "
-            f"continual resume {folder}"
+            f"{command('resume', folder)}"
         )
         return code
     return choose(folder)
@@ -85,8 +99,7 @@ def _go(folder: Path, sweep: Sweep, setup: Setup, run_jobs: Callable[[Path], int
     def points(place: Path, chosen: Sequence[Configuration]) -> int:
         if sweep.halving is not None:
             return halving.halve(place, sweep, chosen, _rank(sweep), setup, run_jobs)
-        if not trees.is_tree(place):
-            run.begin(place, _programs(sweep, chosen), setup)
+        _begin_jobs(place, sweep, chosen, setup)
         return run_jobs(place)
 
     if sweep.trials is None:
@@ -96,6 +109,11 @@ def _go(folder: Path, sweep: Sweep, setup: Setup, run_jobs: Callable[[Path], int
         return {point(each.configuration): each.mean for each in ranking(place, sweep).best}
 
     return sampling.sample(folder, sweep, points, scores)
+
+
+def _begin_jobs(place: Path, sweep: Sweep, chosen: Sequence[Configuration], setup: Setup) -> None:
+    if not trees.is_tree(place):
+        run.begin(place, run.divide(_programs(sweep, chosen), setup), setup)
 
 
 def _runner(
@@ -128,7 +146,7 @@ def _hand_over(
     found = states.states(trees.read(folder)).values()
     if all(state.word == "finished" for state in found):
         return choose(folder)
-    print(f"When all jobs are finished: continual select {folder}")
+    print(f"When all jobs are finished: {command('select', folder)}")
     return code
 
 
@@ -162,9 +180,9 @@ def choose(folder: Path, metric: str | None = None) -> int:
     """Prints the ranking of a sweep and writes the best settings."""
     sweep = read(folder)
     found = ranking(folder, sweep, metric)
-    print(selection.describe(found))
+    print(printable(selection.describe(found)))
     selection.write_best(folder / BEST, sweep, found)
-    print(f"To run the best with other seeds: continual run {folder / BEST} --out DIR")
+    print(f"To run the best with other seeds: {command('run', folder / BEST)} --out DIR")
     return 0
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from continual_learning.envs.minatar import MinAtar
     from continual_learning.envs.streams import (
         Integers,
+        Interval,
         LogUniform,
         TaskStream,
         Uniform,
@@ -36,6 +37,7 @@ _HOMES = {
     "minatar": ("MinAtar",),
     "streams": (
         "Integers",
+        "Interval",
         "LogUniform",
         "TaskStream",
         "Uniform",
@@ -55,6 +57,7 @@ __all__ = [
     "Episodes",
     "EpisodesState",
     "Integers",
+    "Interval",
     "Live",
     "LogUniform",
     "MinAtar",

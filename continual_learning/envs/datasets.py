@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from continual_learning import installation
 from continual_learning.envs.errors import DatasetError
 from continual_learning.envs.mnist import load_mnist
 
@@ -100,7 +101,7 @@ def _digits() -> Dataset:
     except ImportError as error:
         raise ImportError(
             "The digits come with scikit-learn, which is not installed: "
-            "pip install 'continual-learning[demo]'"
+            f"{installation.command('demo')}"
         ) from error
     pixels, targets = load_digits(return_X_y=True)
     images, labels = np.asarray(pixels, np.float32) / 16, np.asarray(targets, np.int32)

@@ -7,6 +7,7 @@ a big-endian uint32, and the values in C order.
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import zlib
 from pathlib import Path
@@ -18,16 +19,21 @@ from continual_learning.envs.errors import DatasetError
 _GZIP = b"\x1f\x8b"
 
 
-def content(data: bytes) -> bytes:
-    """`data` unpacked if it is gzipped, whatever its file was called.
+LARGEST = 2**30
+"""Bytes of a file at most, once it is unpacked: three megabytes can hold three gigabytes."""
+
+
+def content(data: bytes, most: int = LARGEST) -> bytes:
+    """The first `most` bytes of `data`, unpacked if it is gzipped, whatever its file was called.
 
     Raises:
       ValueError: the compressed data is damaged or incomplete.
     """
     if not data.startswith(_GZIP):
-        return data
+        return data[:most]
     try:
-        return gzip.decompress(data)
+        with gzip.open(io.BytesIO(data)) as file:
+            return file.read(most)
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"damaged gzip data ({error})") from error
 
@@ -35,26 +41,43 @@ def content(data: bytes) -> bytes:
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """The uint8 array of this many dimensions in an IDX file, gzipped or not."""
     try:
-        return _parse(content(path.read_bytes()), dimensions)
+        data = path.read_bytes()
+        start, shape = _header(data, dimensions)
+        expected = start + math.prod(shape)
+        if expected > LARGEST:
+            raise ValueError(
+                f"shape {shape} would take {expected / 1e9:,.1f} GB, and at most "
+                f"{LARGEST / 1e9:.1f} GB are read"
+            )
+        values = content(data, expected + 1)
+        if len(values) != expected:
+            state = "cut off" if len(values) < expected else "too long"
+            size = f"{len(values)} bytes" + " or more" * (len(values) > expected)
+            raise ValueError(f"it is {state}: {size}, and shape {shape} takes {expected}")
+        return np.frombuffer(values, np.uint8, offset=start).reshape(shape)
     except (OSError, ValueError) as error:
         raise DatasetError(
             f"{path} cannot be read as IDX data: {error}. Replace the file by a good copy."
         ) from error
 
 
-def _parse(data: bytes, dimensions: int) -> np.ndarray:
-    magic = bytes((0, 0, 8, dimensions))
-    if data[:4] != magic:
+def count(path: Path) -> int:
+    """How many labels are in an IDX file, by its header."""
+    try:
+        return _header(path.read_bytes(), 1)[1][0]
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{path} cannot be read as IDX data: {error}.") from error
+
+
+def _header(data: bytes, dimensions: int) -> tuple[int, list[int]]:
+    """Where values begin, and their shape."""
+    start = 4 + 4 * dimensions
+    header, magic = content(data, start), bytes((0, 0, 8, dimensions))
+    if header[:4] != magic:
         raise ValueError(
-            f"it begins with {data[:4].hex(' ') or 'nothing'}, "
+            f"it begins with {header[:4].hex(' ') or 'nothing'}, "
             f"not with {magic.hex(' ')} (unsigned bytes in {dimensions} dimensions)"
         )
-    start = 4 + 4 * dimensions
-    if len(data) < start:
-        raise ValueError(f"it is cut off: {len(data)} bytes, and the header alone takes {start}")
-    shape = [int(size) for size in np.frombuffer(data, ">u4", dimensions, offset=4)]
-    expected = start + math.prod(shape)
-    if len(data) != expected:
-        state = "cut off" if len(data) < expected else "too long"
-        raise ValueError(f"it is {state}: {len(data)} bytes, and shape {shape} takes {expected}")
-    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
+    if len(header) < start:
+        raise ValueError(f"it is cut off: {len(header)} bytes, and the header alone takes {start}")
+    return start, [int(size) for size in np.frombuffer(header, ">u4", dimensions, offset=4)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from continual_learning.envs.download import download, is_intact
 from continual_learning.envs.errors import DatasetError
-from continual_learning.envs.idx import read_idx
+from continual_learning.envs.idx import count, read_idx
 
 # SHA-256 of the files after unpacking: copies that were compressed differently are as good.
 FILES: Mapping[str, str] = {
@@ -34,6 +34,11 @@ def load_mnist(folder: Path | None = None) -> list[np.ndarray]:
         read_idx(path, dimensions=3 if "images" in name else 1) for name, path in paths.items()
     )
     return [_flat(train_images), train_labels, _flat(test_images), test_labels]
+
+
+def count_in(folder: Path) -> int:
+    """How many training examples there are in a folder, of which only a header is read."""
+    return count(_in_folder(folder)["train-labels-idx1-ubyte"])
 
 
 def cache_folder() -> Path:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self
 
-from continual_learning.experiments import collapse_rule
+from continual_learning.experiments import bounds, collapse_rule
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import check_fields, field, fields_of
 
@@ -45,6 +45,11 @@ class MethodSpec:
 
     optimizer: Literal["adam", "adamw", "muon"] = field("adam", help="base optimizer")
     learning_rate: float = field(1e-3, positive=True, help="of the base optimizer")
+    eps_root: float | None = field(
+        None,
+        positive=True,
+        help="what Adam, and Muon's Adam part, adds to the second moment under the root",
+    )
     clip: float | None = field(
         None, positive=True, help="global norm to which gradients are clipped before the optimizer"
     )
@@ -93,11 +98,15 @@ class ExperimentSpec(abc.ABC):
 
     name: str = field(help="name of the experiment")
     title: str = field(help="what it is, in a line")
-    tasks: int = field(budget=True, positive=True, help="number of tasks, one after the other")
-    seeds: int = field(5, budget=True, positive=True, help="number of seeds")
+    tasks: int = field(
+        budget=True, positive=True, most=bounds.COUNT, help="number of tasks, one after the other"
+    )
+    seeds: int = field(5, budget=True, positive=True, most=bounds.COUNT, help="number of seeds")
     methods: Mapping[str, MethodSpec] = field(help="the methods, by name")
     scales: Mapping[str, Mapping[str, Any]] = field(
-        factory=dict, help="smaller budgets: which fields get which values"
+        factory=dict,
+        help="smaller budgets: which fields get which values, and options of reset methods that "
+        'have to act within them ("cpr.every" = 10)',
     )
     lanes: Mapping[str, tuple[float, ...]] = field(
         factory=dict,
@@ -126,7 +135,13 @@ class ExperimentSpec(abc.ABC):
             with located("collapse"):
                 collapse_rule.parse_rule(self.collapse)
         object.__setattr__(self, "lanes", self._checked_lanes())
+        if not 0 <= self.steps <= bounds.INTEGERS:
+            raise StudyError(
+                f"The {self.tasks} tasks have {bounds.shown(self.steps)} steps, which are counted "
+                f"to {bounds.INTEGERS:,}: take fewer tasks, or make them shorter."
+            )
         self._check()
+        self._check_bins()
         scales = _table("scales", self.scales)
         scales = {name: self._checked_scale(name, scales[name]) for name in scales}
         object.__setattr__(self, "scales", scales)
@@ -150,6 +165,14 @@ class ExperimentSpec(abc.ABC):
     def _check(self) -> None:
         """Raises where fields do not go together."""
 
+    def _check_bins(self) -> None:
+        rule = None if self.collapse is None else collapse_rule.parse_rule(self.collapse)
+        if rule is not None and self.steps > rule.bin * bounds.COUNT:
+            raise StudyError(
+                f"collapse: bin = {rule.bin} makes more than {bounds.COUNT:,} bins of the "
+                f"{self.steps:,} steps; take a larger one."
+            )
+
     def _checked_lanes(self) -> dict[str, tuple[float, ...]]:
         lanes = _table("lanes", self.lanes)
         if lanes and len(self.methods) != 1:
@@ -158,13 +181,13 @@ class ExperimentSpec(abc.ABC):
                 f"{', '.join(self.methods)}."
             )
         for name, values in lanes.items():
-            listed = isinstance(values, list | tuple) and all(
-                type(v) in (int, float) for v in values
-            )
-            if not listed or not values or len({v for v in values if v == v}) < len(values):
+            listed = isinstance(values, list | tuple) and all(bounds.number(v) for v in values)
+            if not listed or not values or len(set(values)) < len(values):
                 raise StudyError(
-                    f"lanes.{name} must be a list of different numbers, got {values!r}."
+                    f"lanes.{name} must be a list of different numbers, got {bounds.shown(values)}."
                 )
+        if math.prod(map(len, lanes.values())) > bounds.COUNT:
+            raise StudyError(f"lanes make more than {bounds.COUNT:,} combinations.")
         if lanes and not is_trusted():
             from continual_learning.experiments.methods import agent_numbers, check_lanes
 
@@ -178,24 +201,44 @@ class ExperimentSpec(abc.ABC):
             raise StudyError("scales: 'paper' is the spec as it is, and takes no values.")
         values, known = _table(f"scales.{scale}", values), fields_of(type(self))
         budget = [name for name in known if known[name].budget]
+        options = {name: value for name, value in values.items() if "." in name}
         for name, value in values.items():
             if name in known and name not in budget:
                 raise StudyError(
                     f"scales.{scale}: {name} is no part of the budget. "
                     f"A scale may change: {', '.join(budget)}."
                 )
-            if name not in known:
+            if name not in known and name not in options:
                 raise unknown(f"field in scales.{scale}", name, budget)
             if value is None:
                 raise StudyError(f"scales.{scale}: {name} needs a value; leave it out instead.")
         with located(f"scales.{scale}"):
-            return {name: known[name].check(value) for name, value in values.items()}
+            for name, value in options.items():
+                if type(value) not in (bool, int, float, str) or len(name.split(".")) != 2:
+                    raise StudyError(
+                        f"write RESET.OPTION and its value, such as cpr.every and 10; got {name!r} "
+                        f"and {value!r}."
+                    )
+            fields = {n: known[n].check(value) for n, value in values.items() if n not in options}
+        return fields | options
 
     def at_scale(self, scale: str) -> Self:
-        """With the budget of a scale: "paper", or one of `scales`."""
+        """Return the experiment with the budget of a scale: "paper", or one of `scales`.
+
+        An entry `RESET.OPTION` of a scale is for every method with that reset method; this is
+        where it is checked.
+        """
         if scale != "paper" and scale not in self.scales:
             raise unknown("scale", scale, ["paper", *self.scales])
-        return dataclasses.replace(self, **self.scales.get(scale, {}))
+        values = self.scales.get(scale, {})
+        methods = {}
+        for name, method in self.methods.items():
+            own = f"{method.reset}."
+            options = {n.removeprefix(own): v for n, v in values.items() if n.startswith(own)}
+            with located(f"scales.{scale}: methods.{name}"):
+                methods[name] = method.override(**options) if options else method
+        fields = {name: value for name, value in values.items() if "." not in name}
+        return dataclasses.replace(self, methods=methods, **fields)
 
     def override(self, **changes: Any) -> Self:
         """With other values, by name: `tasks`, `cpr.max_reset` or `methods.cpr.max_reset`."""
@@ -239,10 +282,13 @@ def located(where: str) -> Iterator[None]:
 def _table(name: str, value: Any) -> dict[str, Any]:
     """A copy of a mapping with names as keys."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise StudyError(f"{name} must be a table of names and values, got {value!r}.")
+        raise StudyError(f"{name} must be a table of names and values, got {bounds.shown(value)}.")
     return dict(value)
 
 
 def _check_name(what: str, name: Any) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise StudyError(f"{what} must be letters, digits and underscores, got {name!r}.")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > bounds.LETTERS:
+        raise StudyError(
+            f"{what} must be letters, digits and underscores, at most {bounds.LETTERS}, got "
+            f"{bounds.shown(name)}."
+        )

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from continual_learning.agents.base import HostTrainer, Trainer
 from continual_learning.experiments.spec import (
+    EXAMPLES,
     ControlSpec,
     ExperimentSpec,
     GamesSpec,
     HostSpec,
     SupervisedSpec,
 )
+
+if TYPE_CHECKING:
+    from continual_learning.agents.base import HostTrainer, Trainer
+
+
+def fitted(experiment: ExperimentSpec) -> ExperimentSpec:
+    """The experiment with as many examples in a task as there are in its folder, if it has one."""
+    if not isinstance(experiment, SupervisedSpec) or experiment.data_folder is None:
+        return experiment
+    folder = Path(experiment.data_folder)
+    if not folder.is_dir():  # which is told when the data is loaded
+        return experiment
+    from continual_learning.envs.mnist import count_in
+
+    there, asked = count_in(folder), experiment.examples_per_task
+    if there >= (EXAMPLES["mnist"] if asked is None else min(asked, EXAMPLES["mnist"])):
+        return experiment
+    return dataclasses.replace(experiment, examples_per_task=there)
 
 
 def data(experiment: ExperimentSpec) -> Any:

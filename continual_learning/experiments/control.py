@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
+
 from continual_learning.agents.base import Hyper, MakeOptimizer, Trainer
 from continual_learning.agents.ppo import ppo
 from continual_learning.agents.ppo_config import PPOConfig
@@ -14,6 +16,7 @@ from continual_learning.envs.streams import TaskStream, parse_changes
 from continual_learning.experiments import extras, methods
 from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.networks import MLP
+from continual_learning.physics import CPU_OPTIONS
 
 
 def data(experiment: ControlSpec) -> None:
@@ -31,14 +34,16 @@ def stream(experiment: ControlSpec) -> TaskStream:
     from continual_learning.envs.robots import Ant, Humanoid
 
     robot: Any = {"ant": Ant, "humanoid": Humanoid}[experiment.robot]
-    env = robot(experiment.physics, experiment.friction)
+    env = robot(experiment.physics, experiment.friction, precision=experiment.precision)
     actions, observations = (
         experiment.longest_action_delay,
         experiment.longest_observation_delay,
     )
-    if actions or observations:
-        env = Delayed(env, actions, observations)
-    return TaskStream(env, parse_changes(experiment.changes))
+    changes = parse_changes(experiment.changes)
+    if actions or observations or experiment.told_delays != "blind":
+        interval = any(name.endswith("_delay_high") for name in changes)
+        env = Delayed(env, actions, observations, experiment.told_delays, interval)
+    return TaskStream(env, changes)
 
 
 def policy(experiment: ControlSpec, actions: int) -> MLP:
@@ -58,7 +63,7 @@ def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
 
         return make
 
-    return ppo(
+    made = ppo(
         policy(experiment, env.action_size),
         _network(experiment, experiment.value_hidden, 1),
         Episodes(
@@ -71,6 +76,9 @@ def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
             sample_scores=methods.needs_sample_scores(experiment.methods[method]),
         ),
     )
+    if experiment.physics == "unrolled" and jax.default_backend() == "cpu":
+        return dataclasses.replace(made, options={**made.options, **CPU_OPTIONS})
+    return made
 
 
 def _network(experiment: ControlSpec, hidden: tuple[int, ...], outputs: int) -> MLP:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar, Literal, Self
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.base import ExperimentSpec, is_trusted
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import field
@@ -15,7 +16,9 @@ PARAMETERS = (
     "strength",
     "reward_scale",
     "action_delay",
+    "action_delay_high",
     "observation_delay",
+    "observation_delay_high",
 )
 """What a stream can change about a robot."""
 
@@ -27,7 +30,9 @@ class ControlSpec(ExperimentSpec):
     kind: ClassVar[str] = "control"
 
     robot: Literal["ant", "humanoid"] = field("ant", help="who is controlled")
-    physics: Literal["generalized", "mjx"] = field("generalized", help="the physics engine")
+    physics: Literal["generalized", "mjx", "unrolled"] = field(
+        "generalized", help="the physics engine"
+    )
     friction: Literal["applied", "as_released"] = field(
         "applied", help="whether friction acts, or stays 1 as in the published code"
     )
@@ -35,13 +40,25 @@ class ControlSpec(ExperimentSpec):
         "friction = log_uniform(0.02, 2.0)",
         help="what a task draws anew, as PARAMETER = DRAW; …: "
         f"{', '.join(PARAMETERS)} from log_uniform(a, b), uniform(a, b), integers(a, b), "
-        "values(a, b, …) or a number",
+        "values(a, b, …) or a number; delays also from interval(a, b), of which every step draws",
+    )
+    precision: Literal["float32", "default"] = field(
+        "float32",
+        help="precision of matrix products in the physics; default is the device's own, TF32 on "
+        "NVIDIA's GPUs",
     )
     longest_action_delay: int = field(0, help="most steps by which actions can be delayed")
     longest_observation_delay: int = field(
         0, help="most steps by which observations can be delayed"
     )
-    environments: int = field(2048, budget=True, positive=True, help="environments of a seed")
+    told_delays: Literal["one_hot", "scalar", "none", "blind"] = field(
+        "blind",
+        help="what is seen behind a delayed observation: the last actions and both delays (one_hot "
+        "or scalar), the last actions (none), or nothing (blind)",
+    )
+    environments: int = field(
+        2048, budget=True, positive=True, most=bounds.UNITS, help="environments of a seed"
+    )
     episode_length: int = field(1000, positive=True, help="steps after which an episode is cut")
     restart: Literal["first", "fresh"] = field(
         "first", help="an episode begins as the environment's first one did, or anew"
@@ -67,12 +84,23 @@ class ControlSpec(ExperimentSpec):
     normalise_observations: bool = field(False, help="by their running mean and deviation")
     reward_scale: float = field(1.0, positive=True, help="factor on training rewards")
     reward_floor: float | None = field(None, help="least training reward, after the factor")
+    reward_ceiling: float | None = field(None, help="largest training reward, after the factor")
+    action_limit: float | None = field(
+        None, positive=True, help="clip what is applied and stored of an action to ±this"
+    )
+    log_prob_of: Literal["applied", "sampled"] = field(
+        "applied",
+        help="whose log density PPO compares with: the action's as applied, or, a defect of the "
+        "paper's trainer of 2025, as sampled before the clip",
+    )
     truncation: Literal["mask", "bootstrap"] = field(
         "mask", help="at a time limit: leave the step out, as Brax does, or use the value there"
     )
-    policy_hidden: tuple[int, ...] = field((32, 32, 32, 32), positive=True, help="policy's units")
+    policy_hidden: tuple[int, ...] = field(
+        (32, 32, 32, 32), positive=True, most=bounds.UNITS, help="policy's units"
+    )
     value_hidden: tuple[int, ...] = field(
-        (256, 256, 256, 256, 256), positive=True, help="value network's units"
+        (256, 256, 256, 256, 256), positive=True, most=bounds.UNITS, help="value network's units"
     )
     activation: Literal["relu", "swish", "tanh", "gelu"] = field(
         "swish", help="nonlinearity of the hidden layers"
@@ -93,7 +121,7 @@ class ControlSpec(ExperimentSpec):
 
         def fields(iterations: int, chunk: int) -> dict[str, int]:
             count = max(1, round(iterations * self.rollout / rollout))
-            fits = next(n for n in range(min(chunk, count), 0, -1) if count % n == 0)
+            fits = bounds.largest_divisor(count, chunk)
             return {"iterations_per_task": count, "iterations_per_chunk": fits}
 
         usual = {
@@ -107,21 +135,25 @@ class ControlSpec(ExperimentSpec):
 
     def _check(self) -> None:
         for name in ("policy_hidden", "value_hidden"):
-            if not getattr(self, name):
-                raise StudyError(f"{name} must name the size of at least one layer.")
+            bounds.check_layers(name, getattr(self, name))
         for name in ("longest_action_delay", "longest_observation_delay", "entropy_coefficient"):
             if getattr(self, name) < 0:
                 raise StudyError(f"{name} must not be negative, got {getattr(self, name)}.")
         for name in ("discount", "gae_lambda"):
             if getattr(self, name) > 1:
                 raise StudyError(f"{name} must be at most 1, got {getattr(self, name)}.")
+        floor, ceiling = self.reward_floor, self.reward_ceiling
+        if floor is not None and ceiling is not None and floor > ceiling:
+            raise StudyError(
+                f"reward_floor must not be above reward_ceiling; got {floor} and {ceiling}."
+            )
         for part, whole in (
             ("iterations_per_chunk", self.iterations_per_task),
             ("minibatches", self.rollout * self.environments),
         ):
             value = getattr(self, part)
             if whole % value:
-                fits = next(n for n in range(min(value, whole), 0, -1) if whole % n == 0)
+                fits = bounds.largest_divisor(whole, value)
                 what = "iterations of a task" if part != "minibatches" else "samples of a rollout"
                 raise StudyError(
                     f"{part} must divide the {whole} {what}, as {fits} does; got {value}."
@@ -130,14 +162,27 @@ class ControlSpec(ExperimentSpec):
             self._check_changes()
 
     def _check_changes(self) -> None:
-        from continual_learning.envs.streams import parse_changes
+        from continual_learning.envs.streams import parse_changes, span
 
         try:
             changes = parse_changes(self.changes)
         except ValueError as error:
             raise StudyError(f"changes: {error}") from None
-        for name in changes:
+        for name, draw in changes.items():
             if name not in PARAMETERS:
                 raise unknown("parameter in changes", name, PARAMETERS)
-            if name.endswith("_delay") and getattr(self, f"longest_{name}") == 0:
-                raise StudyError(f"changes: {name} needs longest_{name} above 0.")
+            least, most = -bounds.FLOATS, bounds.FLOATS
+            if name in ("friction", "strength"):
+                least = 0.0
+            delay = name.removesuffix("_high")
+            if delay.endswith("_delay"):
+                least, most = 0, getattr(self, f"longest_{delay}")
+                if most == 0:
+                    raise StudyError(f"changes: {delay} needs longest_{delay} above 0.")
+            low, high = span(draw)
+            if not least <= low <= high <= most:
+                valid = f"from {least:g} to {most:g}" if most < bounds.FLOATS else "at least 0"
+                raise StudyError(
+                    f"changes: {name} must be {valid if least == 0 else 'finite in float32'}, got "
+                    f"{low:g} to {high:g}."
+                )

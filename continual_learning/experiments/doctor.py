@@ -5,17 +5,15 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 
-import continual_learning
 from continual_learning.experiments import extras
+from continual_learning.installation import DISTRIBUTION, VERSION, command
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy")
 
 
 def main() -> int:
     """Prints the findings; 0 if a training step works, else 1."""
-    print(
-        f"continual-learning {continual_learning.__version__}, Python {platform.python_version()}"
-    )
+    print(f"{DISTRIBUTION} {VERSION}, Python {platform.python_version()}")
     for name in PACKAGES:
         print(f"  {name:20} {version(name) or 'not installed'}")
     for extra, parts in extras.EXTRAS.items():
@@ -23,7 +21,7 @@ def main() -> int:
         found = [f"{name} {version(name) or ''}".strip() for name in parts if name not in absent]
         print(f"extra {extra:14} {', '.join(found) or '-'}")
         if absent:
-            print(f"  missing: {', '.join(absent)}. To install: {extras.command(extra)}")
+            print(f"  missing: {', '.join(absent)}. To install: {command(extra)}")
     try:
         for line in step():
             print(line)

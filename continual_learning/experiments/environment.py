@@ -5,23 +5,21 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import platform
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import jax
 
-import continual_learning
+from continual_learning.installation import DISTRIBUTION, VERSION, commit
 
 PACKAGES = ("jax", "jaxlib", "optax", "flax", "numpy", "pyarrow")
 
 
 def facts() -> dict[str, Any]:
-    """Versions, commit, device and command."""
+    """Return versions, commit, device and command."""
     devices = jax.devices()
     return {
-        "continual_learning": continual_learning.__version__,
+        "continual_learning": VERSION,
         "commit": commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -35,23 +33,17 @@ def facts() -> dict[str, Any]:
     }
 
 
-def commit() -> str | None:
-    """The commit of the source tree that the package is in, with "+" if it was changed."""
-    folder = Path(continual_learning.__file__).parent
-
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=10
-        )
-        return done.stdout.strip()
-
-    try:
-        if not git("ls-files", "__init__.py"):  # installed somewhere inside another repository
-            return None
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "HEAD") + ("+" if changed else "")
-    except (OSError, subprocess.SubprocessError):
-        return None
+def line() -> str:
+    """Return the facts as a line of a log."""
+    found = facts()
+    versions = {"Python": found["python"], **found["packages"]}
+    parts = [
+        f"{DISTRIBUTION} {found['continual_learning']}",
+        f"commit {found['commit'] or 'not known'}",
+        *(f"{name} {version}" for name, version in versions.items() if version),
+        f"{found['devices']} × {found['device']}",
+    ]
+    return f"{', '.join(parts)}: {found['command']}"
 
 
 def _program() -> str:

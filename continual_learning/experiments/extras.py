@@ -8,6 +8,7 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 
 from continual_learning.experiments.errors import MissingExtraError
+from continual_learning.installation import command
 
 EXTRAS: dict[str, dict[str, str]] = {
     "studies": {
@@ -17,6 +18,7 @@ EXTRAS: dict[str, dict[str, str]] = {
         "rich": "rich",
         "tomli-w": "tomli_w",
     },
+    "flax": {"flax": "flax"},
     "tensorboard": {"tensorboardX": "tensorboardX"},
     "wandb": {"wandb": "wandb"},
     "figures": {"altair": "altair", "vl-convert-python": "vl_convert"},
@@ -33,11 +35,6 @@ EXTRAS: dict[str, dict[str, str]] = {
     "oracle": {"minatar": "minatar"},
 }
 """{extra: {distribution: module}}: what each extra brings."""
-
-
-def command(extra: str) -> str:
-    """How to install an extra."""
-    return f"pip install 'continual-learning[{extra}]'"
 
 
 def missing(extra: str) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import types
 import typing
 from collections.abc import Mapping
 from typing import Any
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.errors import StudyError, unknown
 
 
@@ -19,6 +19,7 @@ def field(
     help: str,
     budget: bool = False,
     positive: bool = False,
+    most: int = bounds.INTEGERS,
     factory: Any = dataclasses.MISSING,
     alias: str | None = None,
 ) -> Any:
@@ -30,10 +31,17 @@ def field(
       help: what it means, for the command line.
       budget: whether a scale may change it.
       positive: whether its numbers must be above 0.
+      most: the largest whole number that is valid.
       factory: makes the default, where it is mutable.
       alias: another name of its option on the command line.
     """
-    metadata = {"help": help, "budget": budget, "positive": positive, "alias": alias}
+    metadata = {
+        "help": help,
+        "budget": budget,
+        "positive": positive,
+        "most": most,
+        "alias": alias,
+    }
     return dataclasses.field(default=default, default_factory=factory, metadata=metadata)
 
 
@@ -46,6 +54,7 @@ class Field(typing.NamedTuple):
       help: what it means.
       budget: whether a scale may change it.
       positive: whether its numbers must be above 0.
+      most: the largest whole number that is valid.
       alias: another name of its option.
     """
 
@@ -54,6 +63,7 @@ class Field(typing.NamedTuple):
     help: str
     budget: bool
     positive: bool
+    most: int
     alias: str | None
 
     @property
@@ -124,15 +134,20 @@ class Field(typing.NamedTuple):
         return self.check(value)
 
     def _fits(self, value: Any, hint: Any) -> bool:
-        if hint is float and type(value) in (int, float):
-            return math.isfinite(value) and (value > 0 or not self.positive)
-        if hint is int and type(value) is int:
+        if hint is float and bounds.real(value):
             return value > 0 or not self.positive
+        if hint is int and bounds.whole(value):
+            return value <= self.most and (value > 0 or not self.positive)
         return hint in (bool, str) and type(value) is hint
 
     def _error(self, value: Any) -> StudyError:
         none = ", or none" if self.optional else ""
-        return StudyError(f"{self.name} must be {self.expected}{none}; got {value!r}.")
+        several = value if isinstance(value, list | tuple) else [value]
+        large = any(type(each) is int and each > self.most for each in several)
+        end = f", at most {self.most:,}" if large else ""
+        return StudyError(
+            f"{self.name} must be {self.expected}{end}{none}; got {bounds.shown(value)}."
+        )
 
 
 _MANY = {int: "whole numbers", str: "names"}

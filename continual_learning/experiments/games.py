@@ -13,6 +13,9 @@ from continual_learning.experiments import sac_parts
 from continual_learning.experiments.games_spec import GamesSpec
 from continual_learning.networks import CNN
 
+PUBLISHED_EVERY = 10_000
+"""Steps between two evaluations of the published trainer."""
+
 
 def data(experiment: GamesSpec) -> None:
     """Nothing is shared."""
@@ -34,7 +37,8 @@ def trainer(experiment: GamesSpec, method: str, shared: None) -> Trainer:
     """SAC on the games."""
     tasks = stream(experiment)
     env: Any = tasks.environment
-    config = sac_parts.config(experiment, method)
+    every = PUBLISHED_EVERY if experiment.published_return else 0
+    config = sac_parts.config(experiment, method, published_return_every=every)
 
     def network(outputs: int) -> CNN:
         return CNN(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import field
 from continual_learning.experiments.sac_spec import SACSpec
@@ -24,9 +25,18 @@ class GamesSpec(SACSpec):
     )
     sticky: float = field(0.1, help="how likely the last action is repeated")
     ramping: bool = field(True, help="games become harder the longer they last")
-    environments: int = field(12, budget=True, positive=True, help="environments of a seed")
+    environments: int = field(
+        12, budget=True, positive=True, most=bounds.UNITS, help="environments of a seed"
+    )
     episode_length: int = field(1000, positive=True, help="steps after which an episode is cut")
-    channels: tuple[int, ...] = field((16,), positive=True, help="of the 3×3 convolutions")
+    published_return: bool = field(
+        False,
+        help="let evaluations restart the training environments every 10,000 steps, as in the "
+        "paper's trainer, and report the returns that it would log (published_return)",
+    )
+    channels: tuple[int, ...] = field(
+        (16,), positive=True, most=bounds.UNITS, help="of the 3×3 convolutions"
+    )
 
     def _check(self) -> None:
         if not self.games:

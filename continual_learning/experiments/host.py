@@ -8,7 +8,7 @@ from continual_learning.agents.base import HostTrainer
 from continual_learning.agents.sac_actions import actions_of
 from continual_learning.agents.sac_host import sac_host
 from continual_learning.envs.host import GymnasiumStream, HostStream, MetaWorld
-from continual_learning.experiments import extras, sac_parts
+from continual_learning.experiments import extras, imports, sac_parts
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.host_spec import HostSpec
 from continual_learning.networks import MLP
@@ -25,6 +25,8 @@ def data(experiment: HostSpec) -> None:
 def stream(experiment: HostSpec) -> HostStream:
     """The tasks."""
     if experiment.suite == "gymnasium":
+        for name in experiment.sequence:
+            imports.check(name)
         try:
             return GymnasiumStream(experiment.sequence)
         except Exception as error:  # Gymnasium's own are of many kinds
@@ -36,7 +38,11 @@ def stream(experiment: HostSpec) -> HostStream:
         if name not in task_names():
             raise unknown("task of MetaWorld", name, task_names())
     return MetaWorld(
-        names, experiment.goal, experiment.one_hot, experiment.episode_length or LONGEST
+        names,
+        experiment.goal,
+        experiment.one_hot,
+        experiment.episode_length or LONGEST,
+        experiment.goals,
     )
 
 
@@ -64,4 +70,5 @@ def trainer(experiment: HostSpec, method: str, shared: None) -> HostTrainer:
         environments=experiment.environments,
         workers=experiment.workers,
         staleness=1 if experiment.staleness else 0,
+        nonfinite=experiment.nonfinite or "refuse",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar, Literal
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import field
 from continual_learning.experiments.sac_spec import SACSpec
@@ -40,6 +41,11 @@ class HostSpec(SACSpec):
     goal: Literal["shown", "hidden"] = field(
         "shown", help="whether MetaWorld's observations show the goal, or zeros in its place"
     )
+    goals: Literal["fresh", "fixed"] = field(
+        "fresh",
+        help="MetaWorld: every episode draws one of 50 goals, or every environment keeps one for "
+        "ever, in evaluations too, as in the published code",
+    )
     one_hot: bool = field(False, help="append the task's number to MetaWorld's observations")
     episode_length: int | None = field(
         None, positive=True, help="steps of an episode of MetaWorld, at most 500; none for 500"
@@ -57,13 +63,18 @@ class HostSpec(SACSpec):
         help="rows between two looks at the study; ranks are measured as often",
     )
     hidden: tuple[int, ...] = field(
-        (256, 256, 256), positive=True, help="units of the hidden layers"
+        (256, 256, 256), positive=True, most=bounds.UNITS, help="units of the hidden layers"
     )
     activation: Literal["relu", "swish", "tanh", "gelu"] = field(
         "relu", help="nonlinearity of the hidden layers"
     )
     staleness: int = field(
         1, help="1: environments step while the device learns from the step before; 0: they wait"
+    )
+    nonfinite: Literal["end"] | None = field(
+        None,
+        help="what a reward or an observation does that is not finite: end ends the episode, which "
+        "the metric invalid_steps counts; without it, it is an error",
     )
     workers: int | None = field(
         None,
@@ -73,8 +84,6 @@ class HostSpec(SACSpec):
     )
 
     def _check(self) -> None:
-        if not self.hidden:
-            raise StudyError("hidden must name the size of at least one layer.")
         if not self.sequence:
             raise StudyError("sequence must name at least one task.")
         if len(set(self.sequence)) < len(self.sequence):
@@ -85,9 +94,14 @@ class HostSpec(SACSpec):
         if self.staleness not in (0, 1):
             raise StudyError(f"staleness must be 0 or 1, got {self.staleness}.")
         if self.suite == "gymnasium" and (
-            self.goal != "shown" or self.one_hot or self.episode_length is not None
+            self.goal != "shown"
+            or self.goals != "fresh"
+            or self.one_hot
+            or self.episode_length is not None
         ):
-            raise StudyError("goal, one_hot and episode_length are MetaWorld's; leave them out.")
+            raise StudyError(
+                "goal, goals, one_hot and episode_length are MetaWorld's; leave them out."
+            )
         if self.episode_length is not None and self.episode_length > 500:
             raise StudyError(f"episode_length must be at most 500, got {self.episode_length}.")
         super()._check()

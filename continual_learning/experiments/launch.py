@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,11 +14,28 @@ from typing import Any
 import jax
 
 from continual_learning.agents.base import HostTrainer, Program, Trainer
-from continual_learning.experiments import build, environment, extras, processes, sinks, spec
+from continual_learning.experiments import (
+    build,
+    environment,
+    extras,
+    imports,
+    processes,
+    sinks,
+    spec,
+)
 from continual_learning.experiments.ahead import one_ahead
-from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments.errors import StudyError, command
+from continual_learning.experiments.inactive import ADVICE, inactive
+from continual_learning.experiments.nonfinite import Guard, NonfiniteError, OnNonfinite
 from continual_learning.experiments.progress import display
-from continual_learning.experiments.runner import Lanes, Progress, program_of, run_method
+from continual_learning.experiments.runner import (
+    Columns,
+    Lanes,
+    Progress,
+    check_room,
+    program_of,
+    run_method,
+)
 from continual_learning.experiments.storage.store import Store
 from continual_learning.experiments.study import Study
 from continual_learning.experiments.watch import Watch, ended_by_collapse
@@ -38,8 +56,10 @@ def run(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    trust_modules: bool = False,
     until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    on_nonfinite: OnNonfinite = "warn",
     hyper: Mapping[str, Sequence[float]] | None = None,
     chunks: int | None = None,
 ) -> int:
@@ -54,12 +74,16 @@ def run(
       quiet: whether to show no progress.
       sinks: where metrics go beside the folder.
       deterministic: same numbers again on a GPU.
+      trust_modules: whether modules that the experiment names may be imported.
       until_task: how many tasks to complete of every method, if not all.
       checkpoint_seconds: between checkpoints.
+      on_nonfinite: what happens when a loss or a parameter is first not finite: "warn" says so, and
+        "stop" ends the run by a `NonfiniteError` with everything saved.
       hyper: numbers of the lanes.
       chunks: how many make up the run of a method for now, if not all: it counts as finished then.
     """
-    prepare(deterministic)
+    prepare(deterministic, trust_modules)
+    experiment = build.fitted(experiment)
     study = Study(experiment, methods, seeds, hyper or {})
     if processes.several() and isinstance(experiment, spec.HostSpec):
         raise StudyError(
@@ -72,7 +96,17 @@ def run(
     data = build.data(experiment)
     facts = environment.facts()
     with processes.open_store(lambda: Store.create(out, study.to_dict(), facts)) as store:
-        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds, chunks)
+        return _go(
+            store,
+            data,
+            time_limit,
+            quiet,
+            sinks,
+            until_task,
+            checkpoint_seconds,
+            on_nonfinite,
+            chunks,
+        )
 
 
 def resume(
@@ -82,16 +116,28 @@ def resume(
     quiet: bool = False,
     sinks: Sequence[str] = (),
     deterministic: bool = False,
+    trust_modules: bool = False,
     until_task: int | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    on_nonfinite: OnNonfinite = "warn",
     chunks: int | None = None,
 ) -> int:
     """Goes on with a study; the exit code. Arguments as in `run`."""
-    prepare(deterministic)
+    prepare(deterministic, trust_modules)
     with processes.open_store(lambda: Store.open(path)) as store:
-        store.log(f"resumed: {environment.facts()}")
+        store.log(f"resumed by {environment.line()}")
         data = build.data(Study.from_dict(store.study).experiment)
-        return _go(store, data, time_limit, quiet, sinks, until_task, checkpoint_seconds, chunks)
+        return _go(
+            store,
+            data,
+            time_limit,
+            quiet,
+            sinks,
+            until_task,
+            checkpoint_seconds,
+            on_nonfinite,
+            chunks,
+        )
 
 
 def status(path: Path) -> str:
@@ -106,6 +152,8 @@ def status(path: Path) -> str:
         word = "finished" if finished == total else "not begun" if finished == 0 else "to resume"
         if ended_by_collapse(store, experiment, method):
             word = "ended by collapse"
+        if lost := store.lost_rows(method):
+            word = f"to resume: {lost.name} is missing"
         lines.append(f"  {method:16} {finished:5} of {total} chunks  {word}")
     return "\n".join(lines)
 
@@ -133,8 +181,9 @@ def _count(number: int, of: str) -> str:
     return f"{number} {of}" + "s" * (number != 1)
 
 
-def prepare(deterministic: bool = False) -> None:
-    """Settings that must be there before the first array is."""
+def prepare(deterministic: bool = False, trust_modules: bool = False) -> None:
+    """Settings that must be there before the first array is, and before an experiment is built."""
+    imports.allow(trust_modules)
     if deterministic:
         flags = "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
@@ -151,6 +200,7 @@ def _go(
     names: Sequence[str],
     until_task: int | None,
     checkpoint_seconds: float,
+    on_nonfinite: OnNonfinite,
     chunks: int | None = None,
 ) -> int:
     study = Study.from_dict(store.study)
@@ -178,10 +228,16 @@ def _go(
             def made(method: str) -> tuple[Trainer | HostTrainer, Program]:
                 trainer = build.trainer(experiment, method, data)
                 program = program_of(trainer, lanes)
+                check_room(program.like)
                 if done.get(method, 0) < until:
                     quick = experiment.compilation == "quick"
                     program.compile(fresh=not done.get(method), quick=quick)
                 return trainer, program
+
+            def note(line: str) -> None:
+                store.log(line)
+                if processes.first():
+                    print(f"Warning: {line}", file=sys.stderr, flush=True)
 
             left = [method for method in methods if not over(method)]
             # Several processes must compile the same programs in the same order.
@@ -198,20 +254,35 @@ def _go(
                     shown.chunk(progress, trainer.headline)
 
                 watch = Watch(store, experiment, method, trainer.headline)
+                guard = Guard(study.lanes)
+
+                def extend(chunk: int, columns: Columns) -> Columns:
+                    if found := guard(columns):
+                        note(found.told(method))
+                    return watch(chunk, columns)
+
+                def halted() -> bool:
+                    return on_nonfinite == "stop" and guard.found is not None
+
                 ended = run_method(
                     method,
                     trainer,
                     lanes,
                     store,
                     program=program,
-                    extend=watch,
-                    stop=lambda: stop() or watch.ended,
+                    extend=extend,
+                    stop=lambda: stop() or watch.ended or halted(),
                     report=report,
                     until=until,
                     checkpoint_seconds=checkpoint_seconds,
                 )
                 word = "finished" if ended else "ended by collapse" if watch.ended else "stopped"
                 store.log(f"{method}: {word}")
+                if guard.found is not None and halted():
+                    raise NonfiniteError(
+                        f"{guard.found.told(method)} The run ended with everything saved in "
+                        f"{store_path}; to go on all the same, resume it with --on-nonfinite warn."
+                    )
 
             for method in left:
                 go_on(method)
@@ -228,8 +299,11 @@ def _go(
             f"{', '.join(collapsed)}. They are not resumed; a study without `stop` runs them to "
             "their end."
         )
+    idle = inactive(store, experiment, methods) if finished and not quiet else []
+    if idle:
+        print(f"Never reset a unit: {', '.join(idle)}. Their rows are the optimizer's: {ADVICE}")
     if not finished and not quiet and chunks is None:  # else whoever asked for so many goes on
-        print(f"Stopped with everything kept. To go on: continual resume {store_path}")
+        print(f"Stopped with everything kept. To go on: {command('resume', store_path)}")
     return 0 if finished else REQUEUE
 
 

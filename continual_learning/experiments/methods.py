@@ -9,12 +9,12 @@ from typing import Any
 import optax
 
 from continual_learning.agents import ppo_config, sac_config
+from continual_learning.experiments import bounds
 from continual_learning.experiments.base import ExperimentSpec, MethodSpec, Option
 from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import Field, fields_of
 from continual_learning.experiments.sac_spec import SACSpec
-from continual_learning.networks import initialiser
 from continual_learning.optim import (
     CBP,
     CPR,
@@ -34,10 +34,11 @@ RESETS: dict[str, type[ResetMethod]] = {
     "regrama": ReGraMa,
     "shrink_perturb": ShrinkAndPerturb,
 }
-_OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
-    "adam": optax.adam,
-    "adamw": optax.adamw,
-    "muon": optax.contrib.muon,  # kernels of two axes; Adam for the rest
+_OPTIMIZERS: dict[str, Callable[[Any, float], optax.GradientTransformation]] = {
+    "adam": lambda rate, eps_root: optax.adam(rate, eps_root=eps_root),
+    "adamw": lambda rate, eps_root: optax.adamw(rate, eps_root=eps_root),
+    # Muon is for kernels of two axes; the rest has Adam.
+    "muon": lambda rate, eps_root: optax.contrib.muon(rate, adam_eps_root=eps_root),
 }
 
 
@@ -61,14 +62,15 @@ def transformation(
       init: name of the network's initialiser, from which fresh weights are drawn unless the
         method's options say otherwise.
       key: an integer or a JAX key.
-      hyper: numbers that take the place of the method's (`learning_rate`, `clip`, options); they
-        may be traced.
+      hyper: numbers that take the place of the method's (`learning_rate`, `clip`, `eps_root`,
+        options); they may be traced.
       histogram: as for `attach_reset_method`.
     """
     numbers = dict(hyper or {})
     learning_rate = numbers.pop("learning_rate", method.learning_rate)
     clip = numbers.pop("clip", method.clip)
-    inner = _OPTIMIZERS[method.optimizer](learning_rate)
+    eps_root = numbers.pop("eps_root", method.eps_root or 0.0)
+    inner = _OPTIMIZERS[method.optimizer](learning_rate, eps_root)
     if clip is not None:
         inner = optax.chain(optax.clip_by_global_norm(clip), inner)
     reset = reset_method(method.reset, {**method.options, **numbers}, init=init, key=key)
@@ -81,13 +83,12 @@ def reset_method(
     """The reset method of that name; `NoReset()` for None."""
     options = dict(options)
     init = options.pop("init", init)
-    draw: Any = init if init == "as_initialised" else initialiser(init)
     cls = NoReset if name is None else RESETS[name]
     valid = option_names(cls)
     for option in options:
         if option not in valid:
             raise unknown(f"option of {name or 'a method without resets'}", option, valid)
-    return cls(**options, init=draw, key=key)
+    return cls(**options, init=init, key=key)
 
 
 def needs_sample_scores(method: MethodSpec) -> bool:
@@ -123,8 +124,9 @@ def check_options(name: str, options: Mapping[str, Option]) -> None:
         if option not in option_names(cls):
             raise unknown(f"option of {name}", option, option_names(cls))
         wanted, words = option_type(option, str(known[option].type))
-        if type(value) not in wanted or value != value:
-            raise StudyError(f"{option} of {name} must be {words}, got {value!r}.")
+        fits = type(value) not in (int, float) or bounds.number(value)
+        if type(value) not in wanted or not fits:
+            raise StudyError(f"{option} of {name} must be {words}, got {bounds.shown(value)}.")
     needed = [n for n, f in known.items() if f.default is dataclasses.MISSING and n not in options]
     if needed:
         raise StudyError(f"{name} needs the options {', '.join(needed)}.")
@@ -146,9 +148,9 @@ def check_lanes(
     """
     cls = NoReset if method.reset is None else RESETS[method.reset]
     own = [f.name for f in dataclasses.fields(cls) if "Number" in str(f.type)]
-    fields = {name: fields_of(MethodSpec)[name] for name in ("learning_rate", "clip")} | dict(
-        others
-    )
+    fields = {
+        name: fields_of(MethodSpec)[name] for name in ("learning_rate", "clip", "eps_root")
+    } | dict(others)
     for name, values in lanes.items():
         if name not in (*own, *fields):
             raise unknown("number of the method", name, [*own, *fields])

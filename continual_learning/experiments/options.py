@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
-import tomllib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.base import ExperimentSpec, MethodSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import Field, fields_of
+from continual_learning.experiments.storage import documents
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_LONGEST = 100 * 366 * 24 * 3600
 Value = TypeVar("Value")
 
 
@@ -43,14 +45,14 @@ def add_scale(parser: argparse.ArgumentParser, spec: ExperimentSpec | None) -> N
 
 
 def resolve(spec: ExperimentSpec, args: argparse.Namespace) -> ExperimentSpec:
-    """The experiment at the scale and with the values that the options name."""
+    """The experiment with the values that the options name."""
     known = [f.name for f in fields_of(type(spec)).values() if _is_option(f)]
     given = {name: value for name, value in vars(args).items() if name in known}
     assigned = dict(assignment(spec, text) for text in args.assignments)
     twice = sorted(given.keys() & assigned.keys())
     if twice:
         raise StudyError(f"{twice[0]} is given twice, as an option and with --set.")
-    return spec.at_scale(args.scale).override(**given, **assigned)
+    return spec.override(**given, **assigned)
 
 
 def assignment(spec: ExperimentSpec, text: str) -> tuple[str, Any]:
@@ -78,20 +80,25 @@ def assignment(spec: ExperimentSpec, text: str) -> tuple[str, Any]:
 
 def seeds(text: str) -> list[int]:
     """`5` is 0 … 4, `3,7` those two, `10:15` is 10 … 14."""
-    if text.isdecimal():
-        found = list(range(int(text)))
-    else:
-        found = []
-        for part in text.split(","):
-            match = re.fullmatch(r"\s*(\d+)(?::(\d+))?\s*", part, re.ASCII)
-            if match is None:
-                found = []
-                break
-            first, end = match.groups()
-            found += range(int(first), int(end)) if end else [int(first)]
+    parts = [f"0:{text}"] if re.fullmatch(r"\d+", text, re.ASCII) else text.split(",")
+    found: list[int] = []
+    for part in parts:
+        match = re.fullmatch(r"\s*(\d{1,30})(?::(\d{1,30}))?\s*", part, re.ASCII)
+        if match is None:
+            found = []
+            break
+        first = int(match[1])
+        end = first + 1 if match[2] is None else int(match[2])
+        if end - first > bounds.COUNT - len(found) or end > bounds.SEEDS:
+            raise StudyError(
+                f"--seeds: at most {bounds.COUNT:,} seeds, each below 2^32 = {bounds.SEEDS:,}; got "
+                f"{bounds.shown(text)}."
+            )
+        found += range(first, end)
     if not found or len(set(found)) < len(found):
         raise StudyError(
-            f"--seeds must be a number (5), different seeds (3,7) or a range (10:15); got {text!r}."
+            "--seeds must be a number (5), different seeds (3,7) or a range (10:15); got "
+            f"{bounds.shown(text)}."
         )
     return found
 
@@ -99,23 +106,24 @@ def seeds(text: str) -> list[int]:
 def seconds(text: str) -> float:
     """`90`, `90s`, `8m` or `1.5h` in seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text, re.ASCII)
-    if match is None or float(match[1]) == 0:
-        raise StudyError(f"--time-limit must be a time such as 90, 90s, 8m or 1.5h; got {text!r}.")
+    if match is None or not 0 < float(match[1]) * _SECONDS[match[2]] <= _LONGEST:
+        raise StudyError(
+            "--time-limit must be a time such as 90, 90s, 8m or 1.5h, at most 100 years; got "
+            f"{bounds.shown(text)}."
+        )
     return float(match[1]) * _SECONDS[match[2]]
 
 
 def tasks(text: str) -> int:
     """`2` as a number of tasks, at least 1."""
-    if not text.isdecimal() or int(text) == 0:
-        raise StudyError(f"--until-task must be a number of tasks, such as 2; got {text!r}.")
-    return int(text)
+    return bounds.parse_whole("--until-task", text, 1)
 
 
 def size(text: str) -> tuple[int, int]:
     """`480x360` as (480, 360)."""
-    match = re.fullmatch(r"(\d+)x(\d+)", text, re.ASCII)
+    match = re.fullmatch(r"(\d{1,9})x(\d{1,9})", text, re.ASCII)
     if match is None:
-        raise StudyError(f"--size must be WIDTHxHEIGHT, such as 480x360; got {text!r}.")
+        raise StudyError(f"--size must be WIDTHxHEIGHT, such as 480x360; got {bounds.shown(text)}.")
     return int(match[1]), int(match[2])
 
 
@@ -130,13 +138,11 @@ def numbers(flag: str, texts: list[str], example: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
-        try:
-            number = float(value)
-        except ValueError:
-            raise StudyError(f"{flag} {text}: write NAME=NUMBER, such as {example}.") from None
+        if not name or not value:
+            raise StudyError(f"{flag} {text:.80}: write NAME=NUMBER, such as {example}.")
         if name in found:
             raise StudyError(f"{flag}: {name} is given twice.")
-        found[name] = number
+        found[name] = bounds.parse_real(f"{flag} {name:.80}", value)
     return found
 
 
@@ -215,7 +221,7 @@ def scalar(text: str) -> Any:
     if text.lower() == "none":
         return None
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = documents.parse(f"value = {text}")["value"]
+    except documents.DocumentError:
         return text
     return value if isinstance(value, (bool, int, float, str)) else text

@@ -17,8 +17,12 @@ _NAMES = (
     "class_incremental_mnist",
     "random_labels",
     "slippery_ant",
+    "slippery_ant_2025",
     "slippery_humanoid",
     "delayed_ant",
+    "delayed_ant_constant",
+    "delayed_ant_ramp",
+    "delayed_ant_blind",
     "continual_minatar",
     "minatar_five",
     "minatar_cycle",
@@ -43,20 +47,23 @@ def base_of(name: str) -> str:
     return next((base for base in rules.BASES if name.startswith(f"{base}_")), name)
 
 
-def get(name: str | Path) -> ExperimentSpec:
-    """The experiment or ablation of that name, or that of a TOML file."""
+def get(name: str | Path, scale: str = "paper") -> ExperimentSpec:
+    """The experiment or ablation of that name, or that of a TOML file, at a scale."""
     if is_file(name):
-        return spec.load(name)
-    name = str(name)
-    with trusted():
-        if name in _NAMES:
-            return importlib.import_module(f"continual_learning.experiments.presets.{name}").SPEC
-        base = base_of(name)
-        if base != name:
-            kind = name.removeprefix(f"{base}_")
-            if kind not in rules.kinds(base):
-                raise unknown(f"ablation of {base}", kind, rules.kinds(base))
-            return rules.ABLATIONS[kind].of(get(base), name)
+        return spec.load(name).at_scale(scale)
+    with trusted():  # ours; the tests make up for the checks
+        return _registered(str(name)).at_scale(scale)
+
+
+def _registered(name: str) -> ExperimentSpec:
+    if name in _NAMES:
+        return importlib.import_module(f"continual_learning.experiments.presets.{name}").SPEC
+    base = base_of(name)
+    if base != name:
+        kind = name.removeprefix(f"{base}_")
+        if kind not in rules.kinds(base):
+            raise unknown(f"ablation of {base}", kind, rules.kinds(base))
+        return rules.ABLATIONS[kind].of(_registered(base), name)
     others = ["an ablation (`continual list --ablations`)", "or the path of a .toml file"]
     raise unknown("experiment", name, [*_NAMES, *others])
 

@@ -13,6 +13,9 @@ from continual_learning.envs.drawing import opengl
 from continual_learning.envs.errors import OpenGLError
 from continual_learning.experiments import extras
 from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning.experiments.storage import manifest
+from continual_learning.experiments.study import Study
+from continual_learning.experiments.video.watchable import robots_of
 
 if TYPE_CHECKING:  # MuJoCo must not be imported before its platform is chosen
     from continual_learning.experiments.video.policy import Played
@@ -74,6 +77,7 @@ def render(
     Returns:
       The file.
     """
+    robots_of(path, Study.from_dict(manifest.read(path)[0]).experiment)
     for extra in ("brax", "video"):
         extras.require(extra)
     _check(steps, renderer, size, fps)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -23,6 +25,7 @@ from continual_learning.agents.base import (
 )
 from continual_learning.agents.lanes import over_lanes
 from continual_learning.experiments import processes
+from continual_learning.experiments.errors import StudyError
 
 Columns = dict[str, np.ndarray]
 
@@ -137,6 +140,11 @@ class Compiled:
         return jax.tree.map(
             lambda x: jax.ShapeDtypeStruct((lanes, *x.shape[1:]), x.dtype), self._state
         )
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of rows."""
+        return list(jax.eval_shape(self._chunk, self._state, self._hyper, self._data)[1])
 
     def compile(self, fresh: bool = True, quick: bool = False) -> None:
         """Compiles `chunk`, and `init` if it is a fresh run; nothing is run."""
@@ -253,6 +261,21 @@ def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
         return Compiled(trainer, lanes)
     hyper = {name: jnp.asarray(values) for name, values in lanes.hyper.items()}
     return trainer.program(lanes.seeds, lanes.keys(), hyper)
+
+
+def check_room(like: Any) -> None:
+    """Raises if a state could not be held by all devices together, however empty they are."""
+    needed = sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(like))
+    devices = jax.devices()
+    stats = devices[0].memory_stats() or {}
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * jax.process_count()
+    there = stats["bytes_limit"] * len(devices) if "bytes_limit" in stats else machine
+    if needed > there:
+        raise StudyError(
+            f"The state of all seeds takes {needed / 1e9:,.1f} GB, more than the "
+            f"{there / 1e9:,.1f} GB there are: use fewer seeds, environments or units, or a "
+            "smaller replay (capacity)."
+        )
 
 
 def _ready(function: Any, options: dict[str, Any], *args: Any) -> jax.stages.Compiled:

@@ -39,7 +39,7 @@ def optimizers(experiment: SACSpec, method: str) -> dict[str, MakeOptimizer]:
 
 def config(experiment: SACSpec, method: str, **others: Any) -> SACConfig:
     """Sizes and numbers: the fields that the experiment has by the same name, and `others`."""
-    own = {"steps_per_task", "log_alpha_bounds", "sample_scores"}
+    own = {"steps_per_task", "log_alpha_bounds", "sample_scores", "published_return_every"}
     names = {f.name for f in dataclasses.fields(SACConfig)} - own
     return SACConfig(
         steps_per_task=experiment.vector_steps_per_task,

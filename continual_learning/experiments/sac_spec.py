@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.base import ExperimentSpec
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import field
@@ -14,7 +15,9 @@ from continual_learning.experiments.fields import field
 class SACSpec(ExperimentSpec):
     """SAC on a sequence of tasks."""
 
-    environments: int = field(10, budget=True, positive=True, help="environments of a seed")
+    environments: int = field(
+        10, budget=True, positive=True, most=bounds.UNITS, help="environments of a seed"
+    )
     vector_steps_per_task: int = field(
         125_000, budget=True, positive=True, help="steps of all environments together per task"
     )
@@ -28,7 +31,7 @@ class SACSpec(ExperimentSpec):
         help="rows between two looks of the host; ranks are measured as often",
     )
     capacity: int = field(1_000_000, budget=True, positive=True, help="transitions in the replay")
-    batch: int = field(256, positive=True, help="transitions per update")
+    batch: int = field(256, positive=True, most=bounds.UNITS, help="transitions per update")
     replay_ratio: int = field(4, positive=True, help="updates per step of all environments")
     learning_starts: int = field(
         5000, budget=True, help="transitions of a task before its first update"
@@ -46,7 +49,9 @@ class SACSpec(ExperimentSpec):
     reset_optimizers: bool = field(True, help="begin optimizers and reset methods anew there")
     reset_targets: bool = field(True, help="make the target critics equal to the critics there")
     reset_alpha: bool = field(True, help="begin the temperature anew there")
-    hidden: tuple[int, ...] = field((128,), positive=True, help="units of the hidden layers")
+    hidden: tuple[int, ...] = field(
+        (128,), positive=True, most=bounds.UNITS, help="units of the hidden layers"
+    )
     layer_norm: bool = field(
         False, help="a LayerNorm before the activation of every hidden dense layer"
     )
@@ -59,11 +64,19 @@ class SACSpec(ExperimentSpec):
         help="steps of all environments between evaluations on every task met so far; 0 for none",
     )
     eval_episodes: int = field(
-        10, budget=True, positive=True, help="episodes of the likeliest actions per task in each"
+        10,
+        budget=True,
+        positive=True,
+        most=bounds.UNITS,
+        help="episodes of the likeliest actions per task in each",
     )
     diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
     probe: int = field(
-        512, budget=True, positive=True, help="observations of the replay that they are measured on"
+        512,
+        budget=True,
+        positive=True,
+        most=bounds.UNITS,
+        help="observations of the replay that they are measured on",
     )
     histogram: bool = field(
         False, help="count the normalised gradient utilities of every update, for their figure"
@@ -75,6 +88,8 @@ class SACSpec(ExperimentSpec):
         return self.vector_steps_per_task * self.environments
 
     def _check(self) -> None:
+        # Games may have convolutions alone.
+        bounds.check_layers("hidden", self.hidden or (1,) * (self.kind == "games"))
         for name in ("discount", "tau"):
             if getattr(self, name) > 1:
                 raise StudyError(f"{name} must be at most 1, got {getattr(self, name)}.")

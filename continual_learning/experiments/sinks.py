@@ -74,7 +74,7 @@ class _TensorBoard:
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
         self._make = extras.load("tensorboardX").SummaryWriter
-        self._folder = folder / "tensorboard"
+        self._folder = folder.resolve() / "tensorboard"  # no address, whatever it is called
         self._writers: dict[tuple[str, _Lane], Any] = {}
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
@@ -128,7 +128,7 @@ class _Wandb:
             name=f"{self._folder.resolve().name}-{method}-{lane.named('seed')}",
             id=f"{self._id}-{method}-{lane.named('')}",
             resume="allow",
-            dir=str(self._folder),
+            dir=str(self._folder.resolve()),
             config={
                 "study": dict(self._study),
                 "method": method,

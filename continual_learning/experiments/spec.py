@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from continual_learning.experiments import extras
-from continual_learning.experiments.base import ExperimentSpec, MethodSpec, located
+from continual_learning.experiments import bounds, extras
+from continual_learning.experiments.base import (
+    ExperimentSpec,
+    MethodSpec,
+    is_trusted,
+    located,
+)
 from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import field, fields_of
 from continual_learning.experiments.games_spec import GamesSpec
 from continual_learning.experiments.host_spec import HostSpec
+from continual_learning.experiments.storage import documents
 
 __all__ = [
     "ControlSpec",
@@ -31,7 +36,8 @@ __all__ = [
     "to_dict",
 ]
 
-_EXAMPLES = {"mnist": 60_000, "digits": 1_437}  # of the training sets
+EXAMPLES = {"mnist": 60_000, "digits": 1_437}
+"""Of the training sets."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,8 +59,10 @@ class SupervisedSpec(ExperimentSpec):
     examples_per_task: int | None = field(
         None, budget=True, positive=True, help="training examples of a task; none for all"
     )
-    batch_size: int = field(8, positive=True, help="examples per update")
-    hidden: tuple[int, ...] = field((128, 128), positive=True, help="units of the hidden layers")
+    batch_size: int = field(8, positive=True, most=bounds.UNITS, help="examples per update")
+    hidden: tuple[int, ...] = field(
+        (128, 128), positive=True, most=bounds.UNITS, help="units of the hidden layers"
+    )
     activation: Literal["relu", "swish", "tanh", "gelu"] = field(
         "relu", help="nonlinearity of the hidden layers"
     )
@@ -70,24 +78,23 @@ class SupervisedSpec(ExperimentSpec):
     @property
     def steps_per_task(self) -> int:
         """Updates per task."""
-        examples = _EXAMPLES[self.dataset]
+        examples = EXAMPLES[self.dataset]
         if self.examples_per_task is not None:
             examples = min(examples, self.examples_per_task)
         return self.epochs * (examples // self.batch_size)
 
     def _check(self) -> None:
-        if not self.hidden:
-            raise StudyError("hidden must name the size of at least one layer.")
+        bounds.check_layers("hidden", self.hidden)
         if self.dataset == "digits" and self.data_folder is not None:
             raise StudyError("data_folder: the digits come with scikit-learn; leave it out.")
         if self.steps_per_task == 0:
             raise StudyError(
                 f"batch_size must be at most the number of examples of a task, "
-                f"{self.examples_per_task or _EXAMPLES[self.dataset]}; got {self.batch_size}."
+                f"{self.examples_per_task or EXAMPLES[self.dataset]}; got {self.batch_size}."
             )
         steps, rows = self.steps_per_task, self.rows_per_task
         if steps % rows:
-            fits = next(n for n in range(min(rows, steps), 0, -1) if steps % n == 0)
+            fits = bounds.largest_divisor(steps, rows)
             raise StudyError(
                 f"rows_per_task must divide the {steps} updates of a task, as {fits} does; "
                 f"got {rows}."
@@ -121,6 +128,8 @@ def to_dict(spec: ExperimentSpec) -> dict[str, Any]:
 
 def from_dict(data: Mapping[str, Any]) -> ExperimentSpec:
     """The inverse of `to_dict`; raises if a name or a value is not valid."""
+    if not isinstance(data, Mapping):
+        raise StudyError(f"An experiment must be a table, got {bounds.shown(data)}.")
     kind = data.get("kind")
     if kind is None:
         raise StudyError(f"`kind` is missing. Valid: {', '.join(KINDS)}.")
@@ -130,7 +139,9 @@ def from_dict(data: Mapping[str, Any]) -> ExperimentSpec:
     methods = values.get("methods")
     if isinstance(methods, Mapping):
         values["methods"] = {name: _method(name, methods[name]) for name in methods}
-    return _made(KINDS[kind], values)
+    made = _made(KINDS[kind], values)
+    _check_scales(made)
+    return made
 
 
 def dumps(spec: ExperimentSpec) -> str:
@@ -141,8 +152,8 @@ def dumps(spec: ExperimentSpec) -> str:
 def loads(text: str) -> ExperimentSpec:
     """A spec from TOML text."""
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = documents.parse(text)
+    except documents.DocumentError as error:
         raise StudyError(f"This is no TOML: {error}.") from None
     return from_dict(data)
 
@@ -163,10 +174,23 @@ def load(path: str | Path) -> ExperimentSpec:
         return loads(text)
 
 
+def _check_scales(spec: ExperimentSpec) -> None:
+    """Raises where a scale names an option of a reset method that does not exist or fit."""
+    if is_trusted():
+        return
+    from continual_learning.experiments.methods import check_options
+
+    for scale, values in spec.scales.items():
+        for name in (name for name in values if "." in name):
+            reset, option = name.split(".")
+            with located(f"scales.{scale}"):
+                check_options(reset, {option: values[name]})
+
+
 def _method(name: str, data: Any) -> MethodSpec:
     with located(f"methods.{name}"):
         if not isinstance(data, Mapping):
-            raise StudyError(f"must be a table of names and values, got {data!r}.")
+            raise StudyError(f"must be a table of names and values, got {bounds.shown(data)}.")
         return _made(MethodSpec, data)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from continual_learning.experiments import spec
-from continual_learning.experiments.errors import StudyError
+from continual_learning.experiments import bounds, spec
+from continual_learning.experiments.errors import StudyError, unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Study:
     hyper: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
+        self._check_names()
         lanes = self.experiment.lanes
         if lanes and not self.hyper:
             points = list(itertools.product(*lanes.values()))
@@ -52,6 +53,27 @@ class Study:
                     f"{name} must have one number for each of the {len(self.seeds)} lanes, "
                     f"got {len(values)}."
                 )
+
+    def _check_names(self) -> None:
+        seeds, methods = self.seeds, self.methods
+        if not isinstance(seeds, list | tuple | range) or not all(map(bounds.seed, seeds)):
+            raise StudyError(
+                f"seeds must be whole numbers from 0 to {bounds.SEEDS - 1:,}, got "
+                f"{bounds.shown(seeds)}."
+            )
+        if not 1 <= len(seeds) <= bounds.COUNT:
+            raise StudyError(f"There must be 1 to {bounds.COUNT:,} seeds, got {len(seeds):,}.")
+        if not isinstance(methods, list | tuple) or not methods:
+            raise StudyError(f"methods must be names, got {bounds.shown(methods)}.")
+        for name in methods:
+            if not isinstance(name, str) or name not in self.experiment.methods:
+                raise unknown(f"method of {self.experiment.name}", name, self.experiment.methods)
+        if not isinstance(self.hyper, Mapping):
+            raise StudyError(f"hyper must be a table, got {bounds.shown(self.hyper)}.")
+        for name, values in self.hyper.items():
+            listed = isinstance(values, list | tuple)
+            if not listed or not all(map(bounds.number, values)):
+                raise StudyError(f"{name} must be numbers, got {bounds.shown(values)}.")
 
     @property
     def lanes(self) -> int:
@@ -75,12 +97,13 @@ class Study:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
         """The inverse of `to_dict`."""
-        return cls(
-            spec.from_dict(data["experiment"]),
-            list(data["methods"]),
-            list(data["seeds"]),
-            dict(data.get("hyper", {})),
-        )
+        if not isinstance(data, Mapping):
+            raise StudyError(f"A study must be a table, got {bounds.shown(data)}.")
+        for name in ("experiment", "methods", "seeds"):
+            if name not in data:
+                raise StudyError(f"A study needs `{name}`, which is missing.")
+        experiment = spec.from_dict(data["experiment"])
+        return cls(experiment, data["methods"], data["seeds"], data.get("hyper", {}))
 
 
 def _array(values: Sequence[float]) -> np.ndarray:

@@ -2,8 +2,10 @@
 
 import gzip
 import os
+import struct
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +40,10 @@ def test_plain_files_and_wrong_suffixes(folder, raw, check):
         (lambda data: b"\0\0\x08\x01" + data[4:], "begins with 00 00 08 01, not with 00 00 08 03"),
         (lambda data: data[:10], "cut off: 10 bytes, and the header alone takes 16"),
         (lambda data: data[:-1], r"cut off: 135 bytes, and shape \[20, 2, 3\] takes 136"),
-        (lambda data: data + b"\0", r"too long: 137 bytes, and shape \[20, 2, 3\] takes 136"),
+        (
+            lambda data: data + b"\0",
+            r"too long: 137 bytes or more, and shape \[20, 2, 3\] takes 136",
+        ),
     ],
 )
 def test_damaged_files_are_named(folder, raw, damage, message, packed):
@@ -58,6 +63,30 @@ def test_damaged_gzip_is_named(folder, damage):
     with pytest.raises(DatasetError, match="damaged gzip data") as error:
         load_dataset("mnist", folder)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "content", "told"),
+    [
+        ((3_000_000, 32, 32), 0, r"\[3000000, 32, 32\] would take 3.1 GB, and at most 1.1 GB are"),
+        ((2**32 - 1,) * 3, 0, "are read"),
+        ((20, 2, 3), 200_000_000, r"too long: 137 bytes or more, and shape \[20, 2, 3\] takes 136"),
+    ],
+)
+def test_a_small_file_that_becomes_a_large_one_is_refused_before_it_does(
+    folder, header, content, told
+):
+    path = folder / "train-images-idx3-ubyte.gz"
+    with gzip.open(path, "wb", 1) as file:
+        file.write(bytes((0, 0, 8, 3)) + struct.pack(">3I", *header))
+        for _ in range(content // 10_000_000):
+            file.write(bytes(10_000_000))
+    assert path.stat().st_size < 3_000_000
+    tracemalloc.start()
+    with pytest.raises(DatasetError, match=told):
+        load_dataset("mnist", folder)
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
 
 
 def test_missing_files_are_listed(folder):
@@ -108,7 +137,7 @@ def test_digits():
 
 def test_digits_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(ImportError, match=r"pip install 'continual-learning\[demo\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'plasticax\[demo\]'"):
         load_dataset("digits")
 
 

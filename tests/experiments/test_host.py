@@ -41,7 +41,8 @@ def test_the_preset_is_the_papers():
     assert isinstance(each, HostSpec)
     assert each.sequence == environments.MT10 == host_spec.MT10
     assert (each.tasks, each.seeds, each.environments, each.one_hot) == (10, 5, 10, True)
-    assert each.steps_per_task == 1_000_000 and each.goal == "shown"
+    assert each.steps_per_task == 1_000_000
+    assert (each.goal, each.goals) == ("shown", "fixed")
     assert (each.capacity, each.batch, each.replay_ratio) == (500_000, 256, 8)
     assert (each.hidden, each.activation, each.init) == ((256,) * 3, "relu", "he_uniform")
     assert each.reset_replay and each.reset_optimizers
@@ -50,12 +51,15 @@ def test_the_preset_is_the_papers():
     bases = {n: (m.optimizer, m.learning_rate, m.clip) for n, m in each.methods.items()}
     assert bases.pop("adam") == ("adam", 3e-4, 0.5)
     assert len(bases) == 6 and set(bases.values()) == {("muon", 1e-4, 0.5)}
+    assert {m.eps_root for m in each.methods.values() if m.optimizer == "muon"} == {1e-8}
+    assert each.methods["adam"].eps_root is None
 
 
 def test_mt1_is_the_papers():
     each = registry.get("mt1")
     assert isinstance(each, HostSpec)
     assert (each.tasks, each.seeds, each.one_hot, each.goal) == (1, 10, False, "shown")
+    assert each.goals == "fixed" and registry.get("gymnasium").goals == "fresh"
     assert each.steps == 2_000_000
     assert (each.capacity, each.replay_ratio) == (1_000_000, 4)
     assert {(m.optimizer, m.learning_rate) for m in each.methods.values()} == {("adam", 3e-4)}
@@ -69,7 +73,7 @@ def test_mt1_is_the_papers():
         ({"hidden": ()}, "hidden must name"),
         ({"staleness": 2}, "staleness must be 0 or 1, got 2"),
         ({"episode_length": 501}, "episode_length must be at most 500, got 501"),
-        ({"suite": "gymnasium"}, "goal, one_hot and episode_length are MetaWorld's"),
+        ({"suite": "gymnasium"}, "goal, goals, one_hot and episode_length are MetaWorld's"),
         ({"eval_every": 6}, "eval_every must be 0, or a multiple"),
     ],
 )

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +24,7 @@ from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.runner import Compiled
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.store import Store
+from continual_learning.installation import VERSION
 
 ROOT = Path(__file__).parents[2]
 METHODS, SEEDS = ["adam", "cpr"], [0, 3]
@@ -135,6 +137,10 @@ def test_a_time_limit_ends_at_the_next_chunk_and_resuming_goes_on(whole, tmp_pat
     assert launch.resume(path, quiet=True, time_limit=0) == launch.REQUEUE
     assert launch.resume(path, quiet=True) == 0
     same(path, whole)
+    [line] = re.findall(".* resumed .*", (path / "log.txt").read_text())[:1]
+    facts = Store.read(path).environment
+    begun = f"{facts['commit'] or 'not known'}, Python {facts['python']}, jax {jax.__version__}, "
+    assert f" resumed by plasticax {VERSION}, commit {begun}" in line
     for limit in (None, 0):  # nothing left to do, so no time is too short
         assert launch.resume(path, quiet=True, time_limit=limit) == 0
     same(path, whole)

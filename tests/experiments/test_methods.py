@@ -7,12 +7,14 @@ import numpy as np
 import optax
 import pytest
 
+from continual_learning import optim
 from continual_learning.experiments import methods, registry
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import fields_of
 from continual_learning.experiments.spec import MethodSpec, SupervisedSpec
-from continual_learning.networks.mlp import ACTIVATIONS, INITIALISERS
+from continual_learning.networks.mlp import ACTIVATIONS
 from continual_learning.optim import CPR, NoReset, trace_units
+from continual_learning.optim.fresh import INITIALIZERS
 
 PRESETS = registry.get("permuted_mnist").methods
 
@@ -80,6 +82,22 @@ def test_without_resets_it_is_the_clipped_optimizer(name, base):
     close(ours, theirs)
 
 
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("adam", optax.adam(1e-3, eps_root=0.01)),
+        ("adamw", optax.adamw(1e-3, eps_root=0.01)),
+        ("muon", optax.contrib.muon(1e-3, adam_eps_root=0.01)),
+    ],
+)
+def test_eps_root_reaches_adam_and_muons_adam(name, base):
+    method = MethodSpec(optimizer=name, eps_root=0.01)
+    ours, _ = train(methods.transformation(method, units(), init="he_uniform"))
+    close(ours, train(optax.with_extra_args_support(base))[0])
+    with pytest.raises(StudyError, match="eps_root must be a number above 0, or none; got -1"):
+        MethodSpec(eps_root=-1)
+
+
 def test_no_clip():
     ours, _ = train(methods.transformation(MethodSpec(), units(), init="he_uniform"))
     close(ours, train(optax.with_extra_args_support(optax.adam(1e-3)))[0])
@@ -104,22 +122,18 @@ def test_options_reach_the_method():
 
 
 def test_fresh_weights_come_from_the_networks_initialiser_unless_told_otherwise():
-    def drawn(options, init):
-        method = methods.reset_method("cpr", options, init=init)
-        assert callable(method.init)
-        return method.init(jax.random.key(0), (50, 40), jnp.float32)
+    def init(options):
+        return methods.reset_method("cpr", options, init="he_uniform").init
 
-    he = jax.nn.initializers.he_uniform()(jax.random.key(0), (50, 40), jnp.float32)
-    close(drawn({}, "he_uniform"), he)
-    close(drawn({"init": "he_uniform"}, "lecun_normal"), he)
-    as_initialised = methods.reset_method("cpr", {"init": "as_initialised"}, init="he_uniform")
-    assert as_initialised.init == "as_initialised"
+    assert init({}) == "he_uniform"
+    assert init({"init": "lecun_normal"}) == "lecun_normal"
+    assert init({"init": "as_initialised"}) == "as_initialised"
 
 
 def test_every_initialiser_of_a_spec_exists():
-    assert list(fields_of(SupervisedSpec)["init"].choices) == list(INITIALISERS)
+    assert list(fields_of(SupervisedSpec)["init"].choices) == list(INITIALIZERS)
     assert list(fields_of(SupervisedSpec)["activation"].choices) == list(ACTIVATIONS)
-    with pytest.raises(StudyError, match="Unknown initialiser 'he_unifrm'"):
+    with pytest.raises(StudyError, match=r"init must be .*got 'he_unifrm'"):
         MethodSpec(reset="cpr", options={"init": "he_unifrm"})
 
 
@@ -128,12 +142,13 @@ def test_every_reset_method_is_named_in_the_help():
 
 
 def test_numbers_may_be_traced():
-    """A sweep over the learning rate, the clip and an option is a `vmap`, equal to single runs."""
+    """A sweep over numbers of the optimizer and an option is a `vmap`, equal to single runs."""
     method = dataclasses.replace(PRESETS["cpr"], options={"every": 1})
     graph = units()
     hyper = {
         "learning_rate": jnp.array([1e-3, 1e-2]),
         "clip": jnp.array([0.1, 10.0]),
+        "eps_root": jnp.array([1e-8, 1e-2]),
         "max_reset": jnp.array([0.0, 0.5]),
     }
 
@@ -162,3 +177,20 @@ def test_unknown_numbers():
         methods.transformation(PRESETS["cpr"], units(), init="he_uniform", hyper={"max_rest": 1})
     with pytest.raises(StudyError, match="a method without resets"):
         methods.transformation(PRESETS["adam"], units(), init="he_uniform", hyper={"every": 1})
+
+
+def test_an_option_without_a_default_is_needed(monkeypatch):
+    @optim.reset_method
+    class Picky(CPR):
+        least: float = dataclasses.field(kw_only=True)
+
+    monkeypatch.setitem(methods.RESETS, "picky", Picky)
+    with pytest.raises(StudyError, match="picky needs the options least"):
+        MethodSpec(reset="picky")
+    assert MethodSpec(reset="picky", options={"least": 0.1}).options == {"least": 0.1}
+
+
+@pytest.mark.parametrize("name", methods.RESETS)
+def test_every_reset_method_has_defaults(name):
+    assert MethodSpec(reset=name).reset == name
+    assert methods.RESETS[name]() == methods.reset_method(name, {}, init="as_initialised")

@@ -32,7 +32,9 @@ def test_the_class_of_the_page_is_that_of_the_example():
 def test_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(methods, "RESETS", dict(methods.RESETS))
-    exec(compile(STUDY, str(PAGE), "exec"), {})
+    names = {}
+    for block in (SNIPPET, STUDY):
+        exec(compile(block, str(PAGE), "exec"), names)
     table = load("runs/mine")
     assert set(table.method) == {"adam", "cpr", "random_resets"}
     assert table[table.method == "random_resets"].units_reset.max() > 0

@@ -13,7 +13,8 @@ SUPERVISED = [
     "class_incremental_mnist",
     "random_labels",
 ]
-CONTROL = ["slippery_ant", "slippery_humanoid", "delayed_ant"]
+DELAYED = ["delayed_ant", "delayed_ant_constant", "delayed_ant_ramp", "delayed_ant_blind"]
+CONTROL = ["slippery_ant", "slippery_ant_2025", "slippery_humanoid", *DELAYED]
 GAMES = ["continual_minatar", "minatar_five", "minatar_cycle"]
 HOST = ["continual_metaworld", "mt1", "gymnasium"]
 NAMES = SUPERVISED + CONTROL + GAMES + HOST
@@ -41,6 +42,28 @@ def test_presets_are_valid_at_every_scale_and_round_trip(name):
         assert spec.loads(spec.dumps(scaled)) == scaled
     smallest = 200 if name in SUPERVISED else 20_000
     assert each.at_scale("smoke").tasks * each.at_scale("smoke").steps_per_task <= smallest
+
+
+def updates(each) -> int:
+    """Calls of `update` between two of an optimizer's beginnings."""
+    if each.kind == "supervised":
+        return each.tasks * each.steps_per_task
+    if each.kind == "control":
+        return each.tasks * each.iterations_per_task * each.epochs * each.minibatches
+    acting = -(-each.learning_starts // each.environments)
+    return (each.vector_steps_per_task - acting) * each.replay_ratio
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_resets_are_due_at_smoke_scale(name):
+    """Seldom enough for the budget, more often than at the scale of the paper."""
+    each = registry.get(name, "smoke")
+    resets = {m.reset: m.options for m in each.methods.values() if m.reset}
+    assert resets
+    for reset, options in resets.items():
+        every = options["maturity"] if reset == "cbp" else options["every"]
+        assert every < updates(each) - 1, reset
+    assert registry.get(name).methods == registry.get(name, "paper").methods
 
 
 def test_permuted_mnist_is_the_papers():

@@ -141,5 +141,5 @@ def test_what_cannot_be_logged_to(monkeypatch, tmp_path):
     with pytest.raises(StudyError, match=r"\['printer'\]. Valid: tensorboard, wandb"):
         open_sinks(["printer"], tmp_path, STUDY)
     monkeypatch.setattr(extras, "_installed", lambda module: False)
-    with pytest.raises(MissingExtraError, match=r"wandb is not.*continual-learning\[wandb\]"):
+    with pytest.raises(MissingExtraError, match=r"wandb is not.*plasticax\[wandb\]"):
         open_sinks(["wandb"], tmp_path, STUDY)

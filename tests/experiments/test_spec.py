@@ -58,6 +58,35 @@ def test_a_scale_changes_the_budget_alone():
     assert make().at_scale("paper") == make()
 
 
+def test_a_scale_may_change_options_of_a_reset_method():
+    """Those of every method that has it; a method that is left out takes nothing with it."""
+    study = make(scales={"smoke": {"tasks": 2, "cpr.every": 10, "redo.every": 5}})
+    smoke = study.at_scale("smoke")
+    assert smoke.tasks == 2
+    assert smoke.methods["cpr"].options == {"max_reset": 0.01, "every": 10}
+    assert smoke.methods["adam"] == study.methods["adam"]
+    assert study.at_scale("paper").methods == study.methods
+    assert spec.loads(spec.dumps(study)) == study
+    alone = study.override(methods={"adam": MethodSpec()}).at_scale("smoke")
+    assert alone.methods == {"adam": MethodSpec()}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"cpr.evry": 10}, "scales.smoke: .*'evry'. Did you mean 'every'"),
+        ({"cpr.every": 0}, "scales.smoke: .*every must be at least 1"),
+    ],
+)
+def test_bad_options_of_a_scale(entry, message):
+    """They are found when the scale is used, and when a file is read."""
+    study = make(scales={"smoke": entry})
+    with pytest.raises(StudyError, match=message):
+        study.at_scale("smoke")
+    with pytest.raises(StudyError, match=message):
+        spec.loads(spec.dumps(study))
+
+
 @pytest.mark.parametrize(
     ("scales", "message"),
     [
@@ -68,6 +97,8 @@ def test_a_scale_changes_the_budget_alone():
         ({"paper": {"tasks": 3}}, "'paper' is the spec as it is"),
         ({"smoke": 3}, "scales.smoke must be a table"),
         (3, "scales must be a table"),
+        ({"smoke": {"cpr.options.every": 10}}, "scales.smoke: write RESET.OPTION and its value"),
+        ({"smoke": {"cpr.every": [10]}}, "scales.smoke: write RESET.OPTION and its value"),
     ],
 )
 def test_bad_scales(scales, message):
@@ -115,7 +146,7 @@ def test_override_of_a_method_that_is_given_as_well():
         ({"cpr.every": float("nan")}, "must be a number, got nan"),
         ({"cpr.reset_bias": 1}, "must be true or false, got 1"),
         ({"cpr.shape": "round"}, "shape must be one of"),
-        ({"cpr.init": "zeros"}, "initialiser 'zeros'.*he_uniform"),
+        ({"cpr.init": "zeros"}, "init must be .*he_uniform.*'zeros'"),
         ({"cpr.key": 1}, "option of cpr 'key'"),
         ({"cpr.reset": "redo"}, "methods.cpr: Unknown option of redo 'max_reset'"),
         ({"adam.max_reset": 0.1}, "methods.adam: Unknown field 'max_reset'"),
@@ -170,7 +201,6 @@ def test_bad_values(change, message):
         ({"clip": -1.0}, "a number above 0, or none"),
         ({"reset": "crp"}, "Unknown reset method 'crp'. Did you mean 'cpr'.*shrink_perturb"),
         ({"options": {"every": 1}}, "without a reset method"),
-        ({"reset": "redo"}, "redo needs the options threshold, every"),
         ({"reset": "cpr", "options": {"every": None}}, "must be a number, got None"),
         ({"reset": "cpr", "options": ["every"]}, "options must be a table"),
     ],

@@ -7,8 +7,10 @@ from continual_learning.experiments.spec import MethodSpec, SupervisedSpec
 
 names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
 numbers = st.floats(1e-12, 1e12)
-counts = st.integers(1, 10**9)
-shares = st.floats(0, 1)
+counts = st.integers(1, 2**31 - 1)
+few = st.integers(1, 100)
+sizes = st.integers(1, 2**14)
+shares = st.floats(0, 1, width=32, allow_subnormal=False)
 maybe_number = st.none() | numbers
 inits = st.sampled_from(["he_uniform", "lecun_normal", "as_initialised"])
 OPTIONS = {
@@ -16,7 +18,7 @@ OPTIONS = {
         {},
         optional={
             "max_reset": shares,
-            "sharpness": st.floats(0, float("inf")),
+            "sharpness": st.just(float("inf")) | numbers,
             "every": counts,
             "shape": st.sampled_from(["sigmoid", "exp", "softplus", "linear"]),
             "reset_bias": st.booleans(),
@@ -53,14 +55,12 @@ def specs(draw) -> SupervisedSpec:
     fields = fields_of(SupervisedSpec)
     dataset = draw(st.sampled_from(fields["dataset"].choices))
     stream = draw(st.sampled_from(fields["stream"].choices))
-    budget = st.fixed_dictionaries(
-        {}, optional={"tasks": counts, "seeds": counts, "epochs": counts}
-    )
+    budget = st.fixed_dictionaries({}, optional={"tasks": few, "seeds": few, "epochs": few})
     return SupervisedSpec(
         name=draw(names),
         title=draw(st.text()),
-        tasks=draw(counts),
-        seeds=draw(counts),
+        tasks=draw(few),
+        seeds=draw(st.integers(1, 100_000)),
         methods=draw(st.dictionaries(names, method_specs(), min_size=1, max_size=4)),
         scales=draw(st.dictionaries(names.filter(lambda n: n != "paper"), budget, max_size=3)),
         dataset=dataset,
@@ -68,10 +68,10 @@ def specs(draw) -> SupervisedSpec:
         classes_per_task=None
         if stream in ("permuted", "random_labels")
         else draw(st.integers(1, 10)),
-        epochs=draw(counts),
+        epochs=draw(few),
         examples_per_task=draw(st.none() | st.integers(64, 10**6)),
         batch_size=draw(st.integers(1, 64)),
-        hidden=tuple(draw(st.lists(counts, min_size=1, max_size=4))),
+        hidden=tuple(draw(st.lists(sizes, min_size=1, max_size=4))),
         activation=draw(st.sampled_from(fields["activation"].choices)),
         init=draw(st.sampled_from(fields["init"].choices)),
         redraw_head=draw(st.booleans()),

@@ -85,6 +85,7 @@ def check_consistent(folder: Path, method: str = "cpr") -> int:
         jax.tree.map(np.testing.assert_array_equal, state, state_of(method, done))
         assert load(folder).equals(table_of({method: done + 1}))
     assert not [name for name in names(folder) if ".tmp" in name]
+    assert len([*folder.glob(f"checkpoints/{method}/??????")]) <= 2
     listings = [json.loads(f.read_text()) for f in folder.glob("checkpoints/*/??????/leaves.json")]
     needed = {name for each in listings for name in each.get("ring", {}).get("segments", ())}
     assert {f.name for f in folder.glob("checkpoints/*/*.rows")} == needed

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from continual_learning import installation
 from continual_learning.envs.host.protocol import HostTransition
 
 GymnasiumTask = str | Callable[[], Any]
@@ -51,7 +52,7 @@ class GymnasiumStream:
         self.actions = spaces[self.names[0]].actions
         self.action_size = spaces[self.names[0]].action_size
 
-    def make(self, task: int, seed: int) -> GymnasiumEnvironment:
+    def make(self, task: int, seed: int, number: int = 0) -> GymnasiumEnvironment:
         """An environment of a task; only its episodes have seeds."""
         return GymnasiumEnvironment(_make(self._tasks[task]), self.observation_size, self.metrics)
 
@@ -79,16 +80,15 @@ class GymnasiumEnvironment:
     def step(self, action: np.ndarray) -> HostTransition:
         """One step."""
         observation, reward, terminated, truncated, info = self._env.step(self._act(action))
-        metrics = {name: float(info.get(name, np.nan)) for name in self._metrics}
-        return HostTransition(
-            self._observe(observation), float(reward), bool(terminated), bool(truncated), metrics
-        )
+        metrics = {name: info.get(name, np.nan) for name in self._metrics}
+        return HostTransition(self._observe(observation), reward, terminated, truncated, metrics)
 
     def close(self) -> None:
         """Frees what it holds."""
         self._env.close()
 
     def _observe(self, observation: Any) -> np.ndarray:
+        _check(self._spaces, self._env.observation_space, observation)
         flat = self._spaces.flatten(self._env.observation_space, observation)
         padded = np.zeros(self._size, np.float32)
         padded[: len(flat)] = flat
@@ -100,6 +100,24 @@ class GymnasiumEnvironment:
             return int(space.start + action)
         part = (np.clip(action, -1.0, 1.0).reshape(space.shape) + 1.0) / 2.0
         return (space.low + part * (space.high - space.low)).astype(space.dtype)
+
+
+def _check(spaces: Any, space: Any, observation: Any) -> None:
+    """Raises unless what is to be flattened has the shape that its space promises.
+
+    Gymnasium flattens whatever it is given.
+    """
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        names = space.spaces if isinstance(space, spaces.Dict) else range(len(space.spaces))
+        for name in names:
+            _check(spaces, space.spaces[name], observation[name])
+    elif isinstance(space, spaces.Box):
+        given = np.asarray(observation)
+        if given.dtype.kind not in "biuf" or given.shape != space.shape:
+            raise ValueError(
+                f"The observation must be numbers {list(space.shape)} as the space {space} says, "
+                f"got {given.dtype} {list(given.shape)}."
+            )
 
 
 class _Spaces(NamedTuple):
@@ -155,7 +173,7 @@ def _gymnasium() -> ModuleType:
         import gymnasium
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"GymnasiumStream needs {error.name}: pip install 'continual-learning[gymnasium]'.",
+            f"GymnasiumStream needs {error.name}: {installation.command('gymnasium')}.",
             name=error.name,
         ) from None
     return gymnasium

@@ -20,17 +20,20 @@ class Memory(NamedTuple):
       state: float64 [count, state_size], written by the worker to save, by the pool to restore.
       task: int32, number of the task in the stream, written by the pool; −1 before the first.
       episode: int32, number of the episode in the task.
+      length: int32, steps of the episode so far, written by the pool.
       action: float32 [count, action_size] or int32 [count], written by the pool.
       observation: float32 [count, observation_size], what to act on next.
       reached: float32 [count, observation_size], what the last step reached, before any restart.
       reward: float32.
       metrics: float32 [count, names].
       terminated, truncated: bool.
+      invalid: bool, where the step was cut because its numbers were not finite.
     """
 
     state: np.ndarray
     task: np.ndarray
     episode: np.ndarray
+    length: np.ndarray
     action: np.ndarray
     observation: np.ndarray
     reached: np.ndarray
@@ -38,6 +41,7 @@ class Memory(NamedTuple):
     metrics: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
+    invalid: np.ndarray
 
     @classmethod
     def over(cls, file: int, stream: HostStream, count: int) -> Memory:
@@ -61,6 +65,7 @@ def _layout(stream: HostStream, count: int) -> dict[str, tuple[tuple[int, ...], 
         "state": ((stream.state_size,), np.float64),
         "task": ((), np.int32),
         "episode": ((), np.int32),
+        "length": ((), np.int32),
         "action": ((), np.int32) if discrete else ((stream.action_size,), np.float32),
         "observation": ((stream.observation_size,), np.float32),
         "reached": ((stream.observation_size,), np.float32),
@@ -68,6 +73,7 @@ def _layout(stream: HostStream, count: int) -> dict[str, tuple[tuple[int, ...], 
         "metrics": ((len(stream.metrics),), np.float32),
         "terminated": ((), np.bool_),
         "truncated": ((), np.bool_),
+        "invalid": ((), np.bool_),
     }
     return {name: ((count, *shape), np.dtype(dtype)) for name, (shape, dtype) in shapes.items()}
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from continual_learning.envs.host.process import LIMIT
 from continual_learning.envs.host.protocol import HostStream, HostTimestep
 from continual_learning.envs.host.worker import BEGIN, RESTORE, SAVE, STEP
 from continual_learning.envs.host.workers import Workers
@@ -20,7 +21,9 @@ class Pool:
 
     A worker that dies is replaced: its environments begin a new episode, and the step in which it
     died is a truncation with reward 0 that reached what was acted on. An exception in an
-    environment ends the pool with a `WorkerError` that holds the traceback.
+    environment ends the pool with a `WorkerError` that holds the traceback; so does an observation
+    or a reward of another shape or type than the stream promises. A worker that does not answer is
+    told of after 30 seconds, and replaced after `limit`.
 
     Use it as a context, or `close` it. Workers of a pool that is not stepped use no time, so
     episodes of other tasks (an evaluation) are best run in a second pool.
@@ -30,6 +33,11 @@ class Pool:
       seeds: one number per training run.
       environments: how many of them each seed has.
       workers: processes; by default one per core, and no more than there are environments.
+      nonfinite: what a step does whose observation or reward is not finite. "refuse": it is an
+        error, which names the environment and the step. "end": it is a truncation with reward 0
+        that reached what was acted on, as if its worker had died, and it is `invalid`.
+      limit: seconds within which a worker must answer: step all its environments, say. One that
+        does not is killed, and replaced like one that died.
 
     Attributes:
       stream, seeds, environments: as given.
@@ -41,6 +49,8 @@ class Pool:
         seeds: Sequence[int],
         environments: int,
         workers: int | None = None,
+        nonfinite: Literal["refuse", "end"] = "refuse",
+        limit: float = LIMIT,
     ):
         self.stream = stream
         self.seeds = tuple(int(seed) for seed in seeds)
@@ -52,13 +62,17 @@ class Pool:
         if workers is not None and workers < 1:
             raise ValueError(f"Pool: workers must be at least 1, or None, got {workers}.")
         places = [(seed, number) for seed in self.seeds for number in range(environments)]
-        self._workers = Workers(stream, places, workers)
+        if nonfinite not in ("refuse", "end"):
+            raise ValueError(f"Pool: nonfinite must be 'refuse' or 'end', got {nonfinite!r}.")
+        if not limit > 0:
+            raise ValueError(f"Pool: limit must be above 0 seconds, got {limit!r}.")
+        self._workers = Workers(stream, places, workers, nonfinite == "end", limit)
         self._memory = self._workers.memory
         self._memory.task[:] = -1
         self._stepping = False
         self._observation = self._memory.observation.copy()
         self._return = np.zeros(len(places), np.float32)
-        self._length = np.zeros(len(places), np.int32)
+        self._length = self._memory.length
 
     def __enter__(self) -> Pool:
         return self
@@ -143,7 +157,7 @@ class Pool:
         memory, cut = self._memory, self._workers.wait()
         self._stepping = False
         memory.reached[cut] = self._observation[cut]
-        for array in (memory.reward, memory.metrics, memory.terminated):
+        for array in (memory.reward, memory.metrics, memory.terminated, memory.invalid):
             array[cut] = 0
         memory.truncated[cut] = True
         self._return += memory.reward
@@ -157,6 +171,7 @@ class Pool:
             self._shaped(self._return.copy()),
             self._shaped(self._length.copy()),
             {name: self._shaped(each.copy()) for name, each in metrics},
+            self._shaped(memory.invalid.copy()),
         )
         self._settle(timestep.ended.reshape(-1))
         return timestep

@@ -103,12 +103,13 @@ class HostStream(Protocol):
         """Entries that a state needs at most."""
         ...
 
-    def make(self, task: int, seed: int) -> HostEnvironment:
-        """An environment.
+    def make(self, task: int, seed: int, number: int) -> HostEnvironment:
+        """Return an environment.
 
         Args:
           task: its index in `names`.
           seed: of the training run, for what all its environments share, such as a set of goals.
+          number: of the environment among those of the seed, from 0.
         """
         ...
 
@@ -126,6 +127,8 @@ class HostTimestep(NamedTuple):
       truncated: bool, the episode was ended all the same (never together with `terminated`).
       episode_return, episode_length: of the episode so far; of the whole one where it ended.
       metrics: {name: float32}, of the environment.
+      invalid: bool, the episode was truncated because the step gave numbers that are not finite,
+        in a pool that ends such episodes.
     """
 
     observation: np.ndarray
@@ -135,6 +138,7 @@ class HostTimestep(NamedTuple):
     episode_return: np.ndarray
     episode_length: np.ndarray
     metrics: dict[str, np.ndarray]
+    invalid: np.ndarray
 
     @property
     def ended(self) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from continual_learning.envs.host.lifeline import end_with
 from continual_learning.envs.host.memory import Memory
 from continual_learning.envs.host.protocol import HostStream
 
@@ -29,12 +30,15 @@ class Setup(NamedTuple):
       total: environments of the whole pool.
       first: number of the worker's first environment among them.
       places: (seed, number among the seed's environments) of each of its own.
+      end_invalid: whether a step whose numbers are not finite ends its episode; else it is an
+        error.
     """
 
     stream: bytes
     total: int
     first: int
     places: tuple[tuple[int, int], ...]
+    end_invalid: bool = False
 
 
 def episode_seed(seed: int, environment: int, task: int, episode: int) -> int:
@@ -52,7 +56,7 @@ class Worker:
 
     def __init__(self, setup: Setup, file: int):
         self._stream: HostStream = pickle.loads(setup.stream)
-        self._places = setup.places
+        self._places, self._end_invalid = setup.places, setup.end_invalid
         mine = slice(setup.first, setup.first + len(setup.places))
         whole = Memory.over(file, self._stream, setup.total)
         self._memory = Memory(*(array[mine] for array in whole))
@@ -68,26 +72,79 @@ class Worker:
             RESTORE: self._restore,
         }[command]
         for index in range(len(self._places)):
-            action(index)
+            self._resetting = False
+            try:
+                action(index)
+            except Exception as error:
+                error.add_note(self._told(index))
+                raise
+
+    def _told(self, index: int) -> str:
+        """Which environment it is, and when."""
+        seed, number = self._places[index]
+        task, episode = self._memory.task[index], self._memory.episode[index]
+        name = self._stream.names[int(task) % len(self._stream.names)]
+        when = "reset" if self._resetting else f"step {self._memory.length[index] + 1}"
+        return f"It is {name}, environment {number} of seed {seed}, {when} of episode {episode}."
 
     def _begin(self, index: int) -> None:
         environment = self._environment(index)
         seed, number = self._places[index]
         task, episode = int(self._memory.task[index]), int(self._memory.episode[index])
         seed = episode_seed(seed, number, task, episode)
-        self._memory.observation[index] = environment.reset(seed)
+        self._resetting = True
+        self._take("observation", index, environment.reset(seed))
+        if not np.isfinite(self._memory.observation[index]).all():
+            raise ValueError(f"The first observation is {self._memory.observation[index]}.")
 
     def _step(self, index: int) -> None:
         memory = self._memory
         reached = self._environments[index].step(memory.action[index].copy())
-        memory.reached[index] = memory.observation[index] = reached.observation
-        memory.reward[index] = reached.reward
-        memory.metrics[index] = [reached.metrics[name] for name in self._stream.metrics]
-        memory.terminated[index] = reached.terminated
-        memory.truncated[index] = reached.truncated and not reached.terminated
-        if reached.terminated or reached.truncated:
+        metrics = [reached.metrics[name] for name in self._stream.metrics]
+        for name in ("reward", "terminated", "truncated"):
+            self._take(name, index, getattr(reached, name))
+        self._take("metrics", index, metrics)
+        self._take("reached", index, reached.observation)
+        finite = np.isfinite(memory.reward[index]) and np.isfinite(memory.reached[index]).all()
+        memory.invalid[index] = not finite
+        if not finite:
+            self._cut(index)
+        memory.observation[index] = memory.reached[index]
+        memory.truncated[index] &= ~memory.terminated[index]
+        if memory.terminated[index] or memory.truncated[index]:
             memory.episode[index] += 1
             self._begin(index)
+
+    def _cut(self, index: int) -> None:
+        """Ends an episode before the step that gave numbers that are not finite."""
+        memory = self._memory
+        if not self._end_invalid:
+            raise ValueError(
+                f"The reward {memory.reward[index]} or the observation {memory.reached[index]} is "
+                "not finite. Repair the environment, or let such a step end the episode: "
+                'nonfinite = "end".'
+            )
+        memory.reached[index] = memory.observation[index]
+        memory.reward[index] = 0.0
+        memory.metrics[index] = 0.0
+        memory.terminated[index], memory.truncated[index] = False, True
+
+    def _take(self, name: str, index: int, value: Any) -> None:
+        """Puts what an environment gave into the memory, unless it has another shape or type."""
+        place = getattr(self._memory, name)
+        try:
+            given = np.asarray(value)
+        except ValueError:  # lists of different lengths
+            given = np.asarray(None)
+        if given.dtype.kind not in "biuf" or given.shape != place.shape[1:]:
+            expected = f"numbers {list(place.shape[1:])}" if place.ndim > 1 else "a number"
+            told = "observation" if name == "reached" else name
+            got = (
+                f"{given.dtype} {list(given.shape)}" if given.dtype.kind in "biuf" else repr(value)
+            )
+            raise ValueError(f"The {told} must be {expected}, got {got:.200}.")
+        with np.errstate(over="ignore"):  # it is infinite then, which is told
+            place[index] = given
 
     def _save(self, index: int) -> None:
         state = np.asarray(self._environments[index].get_state(), np.float64)
@@ -108,13 +165,19 @@ class Worker:
         if self._made[index] != task:
             if self._environments[index] is not None:
                 self._environments[index].close()
-            self._environments[index] = self._stream.make(task, self._places[index][0])
+            self._environments[index] = self._stream.make(task, *self._places[index])
             self._made[index] = task
         return self._environments[index]
 
 
 def main() -> None:
-    """Serves the pool at the socket `argv[1]` with the memory `argv[2]` until it is gone."""
+    """Serves the pool at the socket `argv[1]` with the memory `argv[2]` until it is gone.
+
+    An environment that never comes back would not notice: so this ends with the process `argv[3]`.
+    """
+    parent = int(sys.argv[3])
+    if parent and not end_with(parent):
+        return
     # Ctrl-C reaches the whole group; when to stop is the pool's affair.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=int(sys.argv[1])) as pool, pool.makefile("rb") as asked:

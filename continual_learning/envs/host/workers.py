@@ -14,7 +14,7 @@ import numpy as np
 
 from continual_learning.envs.errors import WorkerError
 from continual_learning.envs.host.memory import Memory, size
-from continual_learning.envs.host.process import PATIENCE, WorkerLost, WorkerProcess
+from continual_learning.envs.host.process import LIMIT, PATIENCE, WorkerLost, WorkerProcess
 from continual_learning.envs.host.protocol import HostStream
 from continual_learning.envs.host.worker import BEGIN, Setup
 
@@ -35,13 +35,22 @@ class Workers:
       stream: the tasks.
       places: (seed, number among the seed's environments) of every environment.
       count: processes; by default one per core, and no more than there are environments.
+      end_invalid: as of a worker's `Setup`.
+      limit: seconds without an answer after which a worker is replaced.
 
     Attributes:
       memory: what is shared with them.
       lost: workers that died and were replaced so far.
     """
 
-    def __init__(self, stream: HostStream, places: Sequence[tuple[int, int]], count: int | None):
+    def __init__(
+        self,
+        stream: HostStream,
+        places: Sequence[tuple[int, int]],
+        count: int | None,
+        end_invalid: bool = False,
+        limit: float = LIMIT,
+    ):
         total = len(places)
         try:
             sent = sending.dumps(stream)
@@ -54,11 +63,14 @@ class Workers:
         self.lost = 0
         parts = np.array_split(np.arange(total), min(total, count or _cores()))
         self._parts = [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
-        self._setups = [Setup(sent, total, p.start, tuple(places[p])) for p in self._parts]
+        self._setups = [
+            Setup(sent, total, p.start, tuple(places[p]), end_invalid) for p in self._parts
+        ]
+        self._limit = limit
         self._processes: list[WorkerProcess] = []
         self._end = weakref.finalize(self, _end, self._processes, self._file)
         for setup in self._setups:
-            self._processes.append(WorkerProcess(setup, self._file.fileno()))
+            self._processes.append(WorkerProcess(setup, self._file.fileno(), limit))
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -112,7 +124,7 @@ class Workers:
         self.lost += 1
         if self.lost > MOST_LOST:
             raise WorkerError(f"{self.lost} workers died, the last one by {error}.")
-        process = WorkerProcess(self._setups[index], self._file.fileno())
+        process = WorkerProcess(self._setups[index], self._file.fileno(), self._limit)
         self._processes[index] = process
         self.memory.episode[self._parts[index]] += 1
         process.send(BEGIN)

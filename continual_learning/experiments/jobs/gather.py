@@ -14,12 +14,15 @@ from continual_learning.experiments import build, environment
 from continual_learning.experiments.base import trusted
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.runner import Lanes, program_of
+from continual_learning.experiments.storage.files import new_folder
 from continual_learning.experiments.storage.store import Store
 from continual_learning.experiments.study import Study
 
 
 def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> None:
     """Makes the folder of a study of one method from lanes of others.
+
+    It is complete or not there, whenever the process is killed.
 
     Args:
       folder: a new one.
@@ -51,7 +54,10 @@ def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> N
         told = ", ".join(f"{path} after {count}" for path, count in done.items())
         raise StudyError(f"Lanes go on together only from the same chunk on, not from {told}.")
     together = jax.tree.map(lambda *xs: _joined(xs)[order], *states)
-    with Store.create(folder, study.to_dict(), environment.facts()) as store:
+    with (
+        new_folder(folder) as draft,
+        Store.create(draft, study.to_dict(), environment.facts()) as store,
+    ):
         for chunk in range(chunks):
             rows = [
                 _rows(stores[path].read_part(method, chunk), part, picked[path])

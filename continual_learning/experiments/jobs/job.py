@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.spec import ExperimentSpec
 from continual_learning.experiments.study import Study
@@ -27,10 +28,11 @@ class Job:
 
     def __post_init__(self):
         fine = re.fullmatch(r"\w[\w.-]*", self.name, re.ASCII)
-        if not fine or self.name.endswith(_TAKEN):
+        if not fine or len(self.name) > 2 * bounds.LETTERS or self.name.endswith(_TAKEN):
             raise StudyError(
                 "The name of a job becomes a folder: letters, digits, '_', '-' and '.', not first "
-                f"'-' or '.', not at the end {', '.join(_TAKEN)}; got {self.name!r}."
+                f"'-' or '.', not at the end {', '.join(_TAKEN)}; got "
+                f"{bounds.shown(self.name)}."
             )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from continual_learning.experiments import extras
+from continual_learning.experiments.errors import command
 from continual_learning.experiments.jobs import launchers, states
 from continual_learning.experiments.jobs import tree as trees
 from continual_learning.experiments.jobs.job import Job
@@ -37,7 +38,7 @@ def resume(
 
     Args:
       path: of the tree.
-      launcher: None: the one that they were begun with.
+      launcher: None: the one that they were begun with, unless its options run commands.
       running: options of every job.
       retry: whether to go on with those that failed, too.
       within: the sweep that needs their results, if there is one: they are waited for, whoever
@@ -48,7 +49,7 @@ def resume(
       be gone on with; else 1: some failed.
     """
     tree = trees.read(path)
-    launcher = launcher or launchers.from_dict(tree.launcher)
+    launcher = launcher or launchers.stored(tree.launcher, path)
     _check(launcher, running)
     wanted = ("not begun", "to resume", *(["failed"] if retry else []))
     names = [name for name, state in states.states(tree).items() if state.word in wanted]
@@ -78,7 +79,7 @@ def _go(
     wait = within is not None
     ended = launcher.run(tree, names, running, wait=wait) if names else True
     if not ended and not wait:
-        running.tell(f"To see how far they are: continual status {tree.path}")
+        running.tell(f"To see how far they are: {command('status', tree.path)}")
         return 0
     words = _words(tree)
     while ended and wait and "running" in words:  # by whom an earlier command began them

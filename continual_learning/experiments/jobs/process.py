@@ -12,7 +12,7 @@ from continual_learning.experiments.jobs import states
 from continual_learning.experiments.jobs.running import Running
 from continual_learning.experiments.jobs.tree import Tree, read
 from continual_learning.experiments.launch import REQUEUE
-from continual_learning.experiments.storage.files import write_file
+from continual_learning.experiments.storage.files import write_file, writing
 
 _WORKER = "continual_learning.experiments.jobs.worker"
 _LINES = 20  # of a log that are shown
@@ -31,7 +31,7 @@ def start(
     """
     words = [sys.executable, "-m", _WORKER, str(tree.path.resolve()), name]
     words += ["--parent", str(os.getpid()), *running.words()]
-    with open(tree.log(name), "ab") as log:
+    with writing(tree.log(name), new=False) as log:
         return subprocess.Popen(
             words,
             env={**os.environ, **(environment or {})},

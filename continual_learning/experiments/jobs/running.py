@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from continual_learning.experiments.launch import CHECKPOINT_SECONDS
+from continual_learning.experiments.nonfinite import OnNonfinite
 
 _SINKS = ("tensorboard", "wandb")
 
@@ -19,16 +20,20 @@ class Running:
       time_limit: seconds; for all jobs together where they run in turn.
       sinks: where rows go too.
       deterministic: whether the same numbers must come again on a GPU.
+      trust_modules: whether modules that the experiment names may be imported.
       until_task: how many tasks to complete of every method, if not all.
       checkpoint_seconds: how long a job goes without keeping its state.
+      on_nonfinite: what happens when a loss or a parameter is first not finite.
       quiet: whether launchers print nothing; jobs always write their logs.
     """
 
     time_limit: float | None = None
     sinks: tuple[str, ...] = ()
     deterministic: bool = False
+    trust_modules: bool = False
     until_task: int | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS
+    on_nonfinite: OnNonfinite = "warn"
     quiet: bool = False
 
     def options(self) -> dict[str, Any]:
@@ -38,12 +43,14 @@ class Running:
     def words(self) -> list[str]:
         """As options of the worker's command line."""
         words = ["--checkpoint-seconds", str(self.checkpoint_seconds)]
+        words += ["--on-nonfinite", self.on_nonfinite]
         if self.time_limit is not None:
             words += ["--time-limit", str(self.time_limit)]
         if self.until_task is not None:
             words += ["--until-task", str(self.until_task)]
         words += [f"--{sink}" for sink in self.sinks]
-        return [*words, "--deterministic"] if self.deterministic else words
+        words += ["--deterministic"] * self.deterministic
+        return words + ["--trust-modules"] * self.trust_modules
 
     def tell(self, line: str) -> None:
         """Prints a line, unless nothing is to be printed."""
@@ -56,14 +63,22 @@ class Running:
         parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after it")
         parser.add_argument("--until-task", type=int, metavar="NUMBER", help="stop after so many")
         parser.add_argument("--checkpoint-seconds", type=float, default=CHECKPOINT_SECONDS)
-        for name in (*_SINKS, "deterministic"):
+        parser.add_argument("--on-nonfinite", default="warn")
+        for name in (*_SINKS, "deterministic", "trust-modules"):
             parser.add_argument(f"--{name}", action="store_true")
 
     @classmethod
     def parsed(cls, args: argparse.Namespace) -> Running:
         """What the options say."""
         sinks = tuple(sink for sink in _SINKS if getattr(args, sink))
-        same = ("time_limit", "deterministic", "until_task", "checkpoint_seconds")
+        same = (
+            "time_limit",
+            "deterministic",
+            "trust_modules",
+            "until_task",
+            "checkpoint_seconds",
+            "on_nonfinite",
+        )
         return cls(sinks=sinks, **{name: getattr(args, name) for name in same})
 
 

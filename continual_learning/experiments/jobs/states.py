@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from continual_learning.experiments import build, launch
+from continual_learning.experiments.errors import command, printable
 from continual_learning.experiments.jobs.tree import Tree
 from continual_learning.experiments.storage import manifest
 from continual_learning.experiments.storage.files import StoreError
@@ -84,8 +85,9 @@ def describe(tree: Tree, within: Path | None = None) -> str:
         if each.word == "failed":
             lines.append(f"  {'':{width}}  see {tree.failure(name)}")
     if counts["failed"]:
-        lines.append(f"To try again what failed: continual resume {within or tree.path} --retry")
-    return "\n".join(lines)
+        again = command("resume", within or tree.path, "--retry")
+        lines.append(f"To try again what failed: {again}")
+    return printable("\n".join(lines))
 
 
 @contextlib.contextmanager
@@ -116,7 +118,7 @@ def claimed(path: Path) -> Iterator[bool]:
 def is_claimed(path: Path) -> bool:
     """Whether a process has locked the file of a job."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     try:

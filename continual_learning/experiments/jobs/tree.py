@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.base import trusted
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.jobs.job import Job
-from continual_learning.experiments.storage import manifest
+from continual_learning.experiments.storage import documents, manifest
 from continual_learning.experiments.storage.files import (
     StoreError,
     explained,
     make_folder,
     write_file,
+    writing,
 )
 from continual_learning.experiments.study import Study
+from continual_learning.installation import DISTRIBUTION
 
 SCHEMA = 1
 FILE = "jobs.toml"
 _JOBS = "jobs"
+# What `create` may find: that of a sweep, and what it left itself when it was killed.
+_UNFINISHED = {_JOBS, "sweep.toml", "log.txt"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,16 +90,17 @@ def create(
       launcher: plain data, kept for whoever goes on with them.
       chunks: as of a `Tree`.
     """
-    path, names = Path(path), [job.name for job in jobs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice or not names:
-        what = f"two are called {', '.join(twice)}" if twice else "there is none"
-        raise StudyError(f"A tree needs jobs with different names: {what}.")
-    tree = Tree(path, {job.name: job for job in jobs}, dict(launcher), chunks)
+    path = Path(path)
+    tree = Tree(path, _named(jobs), dict(launcher), chunks)
     data = _encoded(tree)
     with explained("make the folder", path):
         make_folder(path)
-        others = sorted(each.name for each in path.iterdir() if not each.name.endswith(".tmp"))
+        inside = [*path.iterdir(), *path.joinpath(_JOBS).glob("*")]
+        others = sorted(
+            each.name
+            for each in inside
+            if each.name not in _UNFINISHED and not each.name.endswith(".tmp")
+        )
     if others:
         what = "holds jobs already" if FILE in others else f"is not empty ({others[0]}, …)"
         raise StoreError(
@@ -124,29 +130,24 @@ def read(path: str | Path) -> Tree:
     if not is_tree(path):
         raise StoreError(f"{path} is not the folder of jobs: it has no {FILE}.")
     file = path / FILE
-    with explained("read", file):
-        data = file.read_bytes()
-    try:
-        content = tomllib.loads(data.decode())
-    except ValueError as error:
-        raise StoreError(f"{file} is damaged ({error}): restore it from a copy.") from error
+    content = documents.read(file).content
     schema = content.get("schema")
     if isinstance(schema, int) and schema > SCHEMA:
         raise StoreError(
-            f"{file} has schema {schema}, written by a newer version of continual-learning; this "
-            f"one reads schemas up to {SCHEMA}. Upgrade continual-learning."
+            f"{file} has schema {schema}, written by a newer version of {DISTRIBUTION}; this "
+            f"one reads schemas up to {SCHEMA}. Upgrade {DISTRIBUTION}."
         )
     try:
         with trusted():  # checked when they were written, and again by what runs them
             jobs = [Job(each["name"], Study.from_dict(each["study"])) for each in content["jobs"]]
         chunks = content.get("chunks")
-        if not isinstance(chunks, int | None):
+        if chunks is not None and not (bounds.whole(chunks) and chunks > 0):
             raise TypeError(f"chunks must be a whole number, got {chunks!r}")
-        return Tree(path, {job.name: job for job in jobs}, dict(content["launcher"]), chunks)
+        return Tree(path, _named(jobs), dict(content["launcher"]), chunks)
     except (AttributeError, KeyError, StudyError, TypeError, ValueError) as error:
         raise StoreError(
             f"{file} does not describe jobs ({type(error).__name__}: {error}): restore it from a "
-            "copy, or use the version of continual-learning that wrote it."
+            f"copy, or use the version of {DISTRIBUTION} that wrote it."
         ) from error
 
 
@@ -162,15 +163,22 @@ def studies(folder: str | Path) -> list[Path]:
 def note(path: Path, line: str) -> None:
     """Appends a line to the log of a folder of jobs or of a sweep, and prints it."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    with open(path / "log.txt", "a", encoding="utf-8") as file:
-        file.write(f"{now} {line}\n")
+    with writing(path / "log.txt", new=False) as file:
+        file.write(f"{now} {line}\n".encode())
     print(line, flush=True)
 
 
-def _encoded(tree: Tree) -> bytes:
-    import tomli_w
+def _named(jobs: Sequence[Job]) -> dict[str, Job]:
+    counts = collections.Counter(job.name for job in jobs)
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    if twice or not jobs:
+        what = f"two are called {', '.join(twice)}" if twice else "there is none"
+        raise StudyError(f"A tree needs jobs with different names: {what}.")
+    return {job.name: job for job in jobs}
 
+
+def _encoded(tree: Tree) -> bytes:
     tables = [{"name": job.name, "study": job.study.to_dict()} for job in tree.jobs.values()]
     end = {} if tree.chunks is None else {"chunks": tree.chunks}
     content = {"schema": SCHEMA, **end, "launcher": tree.launcher, "jobs": tables}
-    return tomli_w.dumps(manifest.plain(content, FILE)).encode()
+    return documents.encode(manifest.plain(content, FILE))

@@ -7,9 +7,7 @@ that another process is running), 75 for one to go on with, 1 for one that faile
 from __future__ import annotations
 
 import argparse
-import ctypes
 import dataclasses
-import os
 import signal
 import sys
 import time
@@ -17,6 +15,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from continual_learning.envs.host.lifeline import end_with
 from continual_learning.experiments import ahead, launch
 from continual_learning.experiments.jobs import memory
 from continual_learning.experiments.jobs import tree as trees
@@ -78,26 +77,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--parent", type=int, metavar="PID", help="end with this process")
     Running.add(parser)
     args = parser.parse_args(argv)
-    if args.parent is not None:
-        end_with(args.parent)
+    if args.parent is not None and not end_with(args.parent):  # nobody is to hold the lock
+        return launch.REQUEUE
     # A scheduler sends it to all processes of a job; whoever started this one says when to stop.
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     code = work(trees.read(args.tree), args.name, Running.parsed(args))
     if argv is None:
         ahead.leave(code)
     return code
-
-
-def end_with(parent: int) -> None:
-    """Kills this process when its parent ends, so that nobody is left who holds the lock.
-
-    Only Linux can do that; elsewhere the process goes on to the end of its job.
-    """
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-        if os.getppid() != parent:  # it was faster
-            sys.exit(launch.REQUEUE)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from continual_learning.experiments.storage.files import reading
+
 
 class Damaged(Exception):
     """A checkpoint is not what was written."""
@@ -38,7 +40,7 @@ def lane_file(lane: int) -> str:
 
 def write(path: Path, arrays: Mapping[str, Any]) -> None:
     """Writes arrays, or Python numbers, into a new file."""
-    with zipfile.ZipFile(path, "w") as file:
+    with zipfile.ZipFile(path, "x") as file:
         for name, array in arrays.items():
             # A ZipInfo without a date: the same arrays give the same bytes.
             with file.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
@@ -47,7 +49,7 @@ def write(path: Path, arrays: Mapping[str, Any]) -> None:
 
 def read(path: Path, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
     """The arrays of these names, one after the other, in their bits."""
-    with zipfile.ZipFile(path) as file:
+    with reading(path) as opened, zipfile.ZipFile(opened) as file:
         for name in names:
             with file.open(f"{name}.npy") as member:
                 yield name, np.lib.format.read_array(member, allow_pickle=False)
@@ -55,7 +57,7 @@ def read(path: Path, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
 
 def checksum(path: Path) -> str:
     """The SHA-256 of a file."""
-    with open(path, "rb") as file:
+    with reading(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

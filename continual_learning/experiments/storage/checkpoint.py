@@ -18,12 +18,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.experiments.storage import arrays, ring
+from continual_learning.experiments.storage import arrays, manifest, ring
 from continual_learning.experiments.storage.arrays import Damaged, lane_file, named
-from continual_learning.experiments.storage.files import StoreError
+from continual_learning.experiments.storage.files import StoreError, reading
 
 LEAVES = "leaves.json"
 SUMS = "SHA256SUMS"
+# Fields of an experiment that say how long it runs, or what it is called.
+_SHAPELESS = {
+    "collapse",
+    "compilation",
+    "methods",
+    "name",
+    "scales",
+    "seeds",
+    "tasks",
+    "title",
+    "workers",
+}
 
 
 class Leaf(NamedTuple):
@@ -45,11 +57,13 @@ class Listing(NamedTuple):
       lanes: how many.
       leaves: {path: leaf}.
       kept: where the rows of a ring are, if there is one.
+      of: what it is a checkpoint of, by `bound`; None in those of older versions.
     """
 
     lanes: int
     leaves: dict[str, Leaf]
     kept: ring.Kept | None
+    of: dict[str, Any] | None
 
 
 def describe(state: Any) -> tuple[int, dict[str, Leaf]]:
@@ -80,8 +94,30 @@ def describe(state: Any) -> tuple[int, dict[str, Leaf]]:
     return next(iter(lanes.values())), leaves
 
 
+def bound(study: Mapping[str, Any], method: str, chunk: int) -> dict[str, Any]:
+    """What a checkpoint belongs to: method, chunk, and all of a study that shapes its state.
+
+    Args:
+      study: plain data.
+      method: name of the method.
+      chunk: the last one that is done.
+    """
+    settings = {name: value for name, value in study.items() if name != "methods"}
+    experiment = study.get("experiment")
+    if isinstance(experiment, Mapping):
+        own = {name: value for name, value in experiment.items() if name not in _SHAPELESS}
+        methods = experiment.get("methods")
+        own["method"] = methods.get(method) if isinstance(methods, Mapping) else None
+        settings["experiment"] = own
+    return {"method": method, "chunk": chunk, "study": settings}
+
+
 def write(
-    folder: Path, state: Any, lanes: int | None = None, kept: ring.Kept | None = None
+    folder: Path,
+    state: Any,
+    lanes: int | None = None,
+    kept: ring.Kept | None = None,
+    of: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes a state into an empty folder.
 
@@ -90,6 +126,7 @@ def write(
       state: tree with leaves [lanes, …] (NumPy, JAX, typed keys) or Python numbers.
       lanes: how many to write, from the first on, if not all.
       kept: where the rows of a ring have been written, beside this folder.
+      of: what it is a checkpoint of, by `bound`.
     """
     count, leaves = describe(state)
     lanes = count if lanes is None else lanes
@@ -100,6 +137,8 @@ def write(
         values = {path: x if path in shared else x[lane] for path, x in own.items()}
         arrays.write(folder / lane_file(lane), values)
     content: dict[str, Any] = {"lanes": lanes}
+    if of is not None:
+        content["of"] = of
     content["leaves"] = {path: leaf._asdict() for path, leaf in leaves.items()}
     if kept is not None:
         content["ring"] = kept.content()
@@ -111,22 +150,28 @@ def write(
     folder.joinpath(SUMS).write_text("".join(f"{sum}  {name}\n" for name, sum in sums.items()))
 
 
-def read(folder: Path, like: Any) -> Any:
+def read(folder: Path, like: Any, of: Mapping[str, Any] | None = None) -> Any:
     """The state in a folder, as a tree like `like`; keys are JAX arrays, all others NumPy's.
+
+    Args:
+      folder: of the checkpoint.
+      like: tree of arrays or `ShapeDtypeStruct`s [lanes, …].
+      of: what it must be a checkpoint of, by `bound`, where it says.
 
     Raises:
       Damaged: a file is missing or changed.
-      StoreError: the checkpoint is good, but of another state than `like`.
+      StoreError: the checkpoint is good, but of another state than `like`, or of something else.
     """
     expected = describe(like)
     with _damage_told():
         listing = _listing(folder)
+        _check_of(folder, listing.of, of)
         _check_like(folder, (listing.lanes, listing.leaves), expected)
         stacked = _stacked(folder, listing, range(listing.lanes), listing.leaves)
     return _tree(like, stacked)
 
 
-def read_lane(folder: Path, like: Any, lane: int) -> Any:
+def read_lane(folder: Path, like: Any, lane: int, of: Mapping[str, Any] | None = None) -> Any:
     """Some of one lane's state; no other lane's file is opened.
 
     Args:
@@ -134,6 +179,7 @@ def read_lane(folder: Path, like: Any, lane: int) -> Any:
       like: tree of `ShapeDtypeStruct`s or arrays without an axis of lanes: the leaves that are
         wanted, under the paths that they have in the state.
       lane: its number.
+      of: as for `read`.
 
     Raises:
       Damaged: a file of the lane is missing or changed.
@@ -143,6 +189,7 @@ def read_lane(folder: Path, like: Any, lane: int) -> Any:
     _, wanted = describe(one)
     with _damage_told():
         listing = _listing(folder, [lane])
+        _check_of(folder, listing.of, of)
         leaves = {path: leaf for path, leaf in listing.leaves.items() if path in wanted}
         _check_like(folder, (listing.lanes, leaves), (listing.lanes, wanted))
         stacked = _stacked(folder, listing, [lane], leaves)
@@ -163,7 +210,7 @@ def _damage_told() -> Iterator[None]:
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise Damaged(f"{type(error).__name__}: {error}") from error
     except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.EIO):
+        if error.errno not in (errno.ENOENT, errno.EIO, errno.EINVAL):
             raise
         raise Damaged(str(error)) from error
 
@@ -199,7 +246,8 @@ def _elsewhere(path: str, kept: ring.Kept | None) -> bool:
 
 def _listing(folder: Path, lanes: Sequence[int] | None = None) -> Listing:
     """What is in a checkpoint, once its list and all lanes, or these, are found as written."""
-    lines = folder.joinpath(SUMS).read_text(errors="replace").splitlines()
+    with reading(folder / SUMS) as file:
+        lines = file.read().decode(errors="replace").splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     arrays.check(folder / LEAVES, sums.get(LEAVES))
     content = json.loads(folder.joinpath(LEAVES).read_text())
@@ -209,7 +257,21 @@ def _listing(folder: Path, lanes: Sequence[int] | None = None) -> Listing:
         path: Leaf(leaf["dtype"], tuple(leaf["shape"])) for path, leaf in content["leaves"].items()
     }
     kept = ring.Kept.of(content["ring"], sums) if "ring" in content else None
-    return Listing(content["lanes"], leaves, kept)
+    return Listing(content["lanes"], leaves, kept, content.get("of"))
+
+
+def _check_of(folder: Path, stored: Any, expected: Mapping[str, Any] | None) -> None:
+    if stored is None or expected is None:
+        return
+    lines = [
+        f"  {name}: {there!r} in the checkpoint, {here!r} here"
+        for name, (there, here) in manifest.differences(stored, expected).items()
+    ]
+    if lines:
+        raise StoreError(
+            f"The checkpoint {folder} belongs to something else:\n" + "\n".join(lines) + "\n"
+            "Copy back the one that was here, or resume the study that it belongs to."
+        )
 
 
 def _check_like(

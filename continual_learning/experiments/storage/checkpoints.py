@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,13 @@ class Checkpoints:
         return self.folder / method / f"{chunk:06d}"
 
     def write(
-        self, method: str, chunk: int, state: Any, lanes: int | None, path: str | None
+        self,
+        method: str,
+        chunk: int,
+        state: Any,
+        lanes: int | None,
+        path: str | None,
+        of: Mapping[str, Any],
     ) -> None:
         """Writes a checkpoint, newer than all others, and removes what it makes needless.
 
@@ -54,6 +61,7 @@ class Checkpoints:
           state: tree of arrays [lanes, …].
           lanes: how many to keep, if not all.
           path: of a ring in the state, whose new rows go into a segment beside the checkpoint.
+          of: what it is a checkpoint of, by `checkpoint.bound`.
         """
         folder, kept = self.path(method, chunk), None
         if path is not None:
@@ -62,10 +70,8 @@ class Checkpoints:
             # In place before the checkpoint that needs it is.
             kept = ring.append(segment, state, path, lanes, self._newest_rows(method))
         with new_folder(folder) as draft:
-            checkpoint.write(draft, state, lanes, kept)
-        for old in self.of(method)[:-KEPT]:
-            remove_folder(self.path(method, old))
-        self.drop_needless_rows(method)
+            checkpoint.write(draft, state, lanes, kept, of)
+        self._drop_old(method)
 
     def set_aside(self, method: str, chunk: int) -> None:
         """Keeps a damaged checkpoint where nobody reads it."""
@@ -92,8 +98,14 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Removes what a killed process left behind."""
-        for method in self.folder.glob("*"):
-            sweep(method)
+        for method in self.methods():
+            sweep(self.folder / method)
+            self._drop_old(method)
+
+    def _drop_old(self, method: str) -> None:
+        for chunk in self.of(method)[:-KEPT]:
+            remove_folder(self.path(method, chunk))
+        self.drop_needless_rows(method)
 
     def _newest_rows(self, method: str) -> ring.Kept | None:
         """What the newest checkpoint has of a ring; None if all rows must be written."""

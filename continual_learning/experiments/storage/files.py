@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +16,36 @@ _ADVICE = {
     errno.EDQUOT: "The disk quota is used up: free some space, then resume.",
     errno.EACCES: "Check the permissions of the folder, or copy the study to one you may write to.",
     errno.EPERM: "Check the permissions of the folder, or copy the study to one you may write to.",
+    errno.ELOOP: "It is a symbolic link, which is not followed here: remove it.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
     errno.EROFS: "The file system is read-only: copy the study to one you may write to.",
 }
 
 
 class StoreError(RuntimeError):
     """Something is wrong with the folder of a study; says what, where, and what to do."""
+
+
+class MachineError(StoreError):
+    """The machine is in the way: a disk, permissions, another process."""
+
+
+# Errors of who names a path, or of who changed a folder.
+_NAMED = {
+    errno.EEXIST,
+    errno.EINVAL,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.ENOTEMPTY,
+}
+
+
+def of_machine(error: OSError) -> bool:
+    """Whether an error is of the machine, rather than of a name."""
+    return error.errno not in _NAMED
 
 
 @contextlib.contextmanager
@@ -29,10 +55,30 @@ def explained(what: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         advice = _ADVICE.get(error.errno or 0, "Resume when the cause is removed.")
-        raise StoreError(
+        kind = MachineError if of_machine(error) else StoreError
+        raise kind(
             f"Cannot {what} {path}: {error.strerror or error}. {advice} "
             "What was saved before is intact."
         ) from error
+
+
+def reading(path: Path) -> io.BufferedReader:
+    """Opens a file to read it; what is no file, such as a pipe, is an error rather than a wait."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def writing(path: Path, *, new: bool) -> io.BufferedWriter:
+    """Opens a file to write it: a new one, or at the end of one.
+
+    Symbolic links are not followed: whoever made a folder does not choose what else is written.
+    """
+    flags = os.O_EXCL if new else os.O_APPEND
+    flags |= os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "wb")
 
 
 def draft_of(path: Path) -> Path:
@@ -65,8 +111,9 @@ def write_file(path: Path, data: bytes) -> None:
     draft = draft_of(path)
     with explained("write", path):
         make_folder(path.parent)
+        _discard(draft)
         try:
-            with open(draft, "wb") as file:
+            with writing(draft, new=True) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -115,7 +162,7 @@ def sweep(folder: Path) -> None:
 def _discard(draft: Path) -> None:
     # A draft is no harm to anyone, so failing to remove it is no reason to stop.
     with contextlib.suppress(OSError):
-        if draft.is_dir():
+        if draft.is_dir() and not draft.is_symlink():
             shutil.rmtree(draft, ignore_errors=True)
         else:
             draft.unlink(missing_ok=True)

@@ -8,7 +8,9 @@ import os
 import platform
 from pathlib import Path
 
-from continual_learning.experiments.storage.files import StoreError, explained
+from continual_learning.experiments.storage.files import MachineError, explained
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Lock:
@@ -20,13 +22,13 @@ class Lock:
 
     def __init__(self, path: Path):
         with explained("lock", path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(path, _FLAGS, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
                 os.close(descriptor)
-                raise StoreError(
+                raise MachineError(
                     f"{path.parent} is being written by another process "
                     f"({holder or 'unknown'}). Wait until it has ended, or stop it; "
                     "reading the study is possible at any time."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments.storage.files import StoreError, explained
+from continual_learning.experiments.storage import documents
+from continual_learning.experiments.storage.files import StoreError, explained, reading
+from continual_learning.installation import DISTRIBUTION
 
 SCHEMA = 1
 STUDY = "study.toml"
@@ -19,11 +20,10 @@ _ABSENT = "(absent)"
 
 def encode(study: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, bytes]:
     """{file name: content}; the study last, because a folder with a study is a store."""
-    import tomli_w
-
-    facts = json.dumps(environment, indent=2) + "\n"
-    text = tomli_w.dumps({"schema": SCHEMA, "study": plain(study)})
-    return {ENVIRONMENT: facts.encode(), STUDY: text.encode()}
+    facts = (json.dumps(environment, indent=2) + "\n").encode()
+    sums = {ENVIRONMENT: documents.checksum(facts)}
+    content = {"schema": SCHEMA, "study": plain(study)}
+    return {ENVIRONMENT: facts, STUDY: documents.encode(content, sums)}
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -35,12 +35,7 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         shown = ", ".join(inside[:5]) + (", …" if len(inside) > 5 else "")
         hint = f"Studies in it: {shown}." if inside else "Name the folder that was given as output."
         raise StoreError(f"{folder} is not the folder of a study: {reason}. {hint}")
-    with explained("read", path):
-        data = path.read_bytes()
-    try:
-        content = tomllib.loads(data.decode())
-    except ValueError as error:
-        raise StoreError(f"{path} is damaged ({error}): restore it from a copy.") from error
+    content, sums = documents.read(path)
     schema, study = content.get("schema"), content.get("study")
     if not isinstance(schema, int) or not isinstance(study, dict):
         raise StoreError(
@@ -48,24 +43,30 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         )
     if schema > SCHEMA:
         raise StoreError(
-            f"{folder} has schema {schema}, written by a newer version of continual-learning; "
-            f"this one reads schemas up to {SCHEMA}. Upgrade continual-learning."
+            f"{folder} has schema {schema}, written by a newer version of {DISTRIBUTION}; "
+            f"this one reads schemas up to {SCHEMA}. Upgrade {DISTRIBUTION}."
         )
     path = folder / ENVIRONMENT
-    with explained("read", path):
-        facts = path.read_bytes()
+    with explained("read", path), reading(path) as file:
+        facts = file.read()
+    if ENVIRONMENT in sums:
+        documents.verify(path, facts, sums[ENVIRONMENT])
     try:
         environment = json.loads(facts)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged ({error}): restore it from a copy.") from error
     return study, environment
 
 
 def check_same(folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Raises a StoreError that lists the fields in which two studies differ."""
+    """Raises a StoreError that lists the fields in which two studies differ.
+
+    The scales that an experiment offers do not count: a study has the values of one of them.
+    """
     lines = [
         f"  {name}: {here!r} in the folder, {there!r} asked"
         for name, (here, there) in differences(stored, plain(asked)).items()
+        if "scales" not in name.split(".")
     ]
     if lines:
         raise StoreError(

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from continual_learning.experiments.storage.files import StoreError, explained, sweep, write_file
+from continual_learning.experiments.storage.files import (
+    StoreError,
+    explained,
+    reading,
+    sweep,
+    write_file,
+)
 from continual_learning.experiments.storage.manifest import SCHEMA
 
 if TYPE_CHECKING:
@@ -41,6 +47,23 @@ class Parts:
         files = self.folder.joinpath(method).glob("part-*.parquet")
         found = {int(m[1]): f for f in files if (m := re.fullmatch(r"part-(\d+)", f.stem))}
         return dict(sorted(found.items()))
+
+    def whole(self, method: str, chunks: int) -> int:
+        """How many of the first `chunks` parts are there before one is missing."""
+        found = self.of(method)
+        return next((chunk for chunk in range(chunks) if chunk not in found), chunks)
+
+    def readable(self, method: str, chunks: int) -> tuple[int, str]:
+        """How many of the first `chunks` parts can be read before one cannot, and why that is."""
+        for chunk in range(chunks):
+            path = self.path(method, chunk)
+            try:
+                read_part(path)
+            except FileNotFoundError:
+                return chunk, f"{path} is missing."
+            except StoreError as error:
+                return chunk, str(error)
+        return chunks, ""
 
     def path(self, method: str, chunk: int) -> Path:
         """The file of a part."""
@@ -116,7 +139,11 @@ def _parquet(path: Path, get: Any) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        # A name may look like the address of another place: `run:1` is none of PyArrow's here.
+        with (
+            reading(path) as opened,
+            pq.ParquetFile(opened, page_checksum_verification=True) as file,
+        ):
             return get(file)
     except FileNotFoundError:
         raise
@@ -173,12 +200,15 @@ def _array(name: str, column: Any) -> pa.Array:
 
 
 def _like(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
-    """The table with the columns of an earlier part, in its order."""
-    new, old = set(table.column_names), set(schema.names)
-    if new != old:
+    """Return the table with the columns of an earlier part, in its order.
+
+    Columns that the earlier part does not have are left out: a study that was begun before they
+    were measured goes on with its own.
+    """
+    missing = sorted(set(schema.names) - set(table.column_names))
+    if missing:
         raise ValueError(
-            f"All parts of a method have the same columns; against {path}, "
-            f"{sorted(old - new)} are missing and {sorted(new - old)} are new."
+            f"All parts of a method have the same columns; against {path}, {missing} are missing."
         )
     table = table.select(schema.names)
     _check_types(table.schema, schema, path)

@@ -6,6 +6,7 @@ docs/data_format.md describes every file.
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import warnings
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from continual_learning.experiments.storage.files import (
     make_folder,
     sweep,
     write_file,
+    writing,
 )
 from continual_learning.experiments.storage.lock import Lock
 from continual_learning.experiments.storage.parts import Parts, read_part
@@ -163,14 +165,16 @@ class Store:
             raise StoreError(
                 f"Cannot save chunk {chunk} of {method}: write its part first, {part} is not there."
             )
-        self._checkpoints.write(method, chunk, state, lanes, ring)
+        of = checkpoint.bound(self.study, method, chunk)
+        self._checkpoints.write(method, chunk, state, lanes, ring, of)
 
     def restore(self, method: str, like: Any, lane: int | None = None) -> tuple[int, Any] | None:
         """The newest good checkpoint, as (chunk, state), or None if there is none yet.
 
         Afterwards, if the store is open for writing, the method has no parts of later chunks, and
-        no rows of a ring but those that its checkpoints need. A damaged checkpoint is passed over
-        with a warning and a line in the log, and set aside.
+        no rows of a ring but those that its checkpoints need. A checkpoint that is damaged, or
+        before which rows are missing or damaged, is passed over with a warning and a line in the
+        log, and set aside.
 
         Args:
           method: name of the method.
@@ -182,14 +186,22 @@ class Store:
         if self._lock is not None:
             self._check_writable()
         damaged: dict[int, str] = {}
-        for chunk in reversed(self._checkpoints.of(method)):
+        kept = self._checkpoints.of(method)
+        rows, lost = math.inf, ""
+        if self._lock is not None and kept:
+            rows, lost = self._parts.readable(method, kept[-1] + 1)
+        for chunk in reversed(kept):
             folder = self._checkpoints.path(method, chunk)
+            of = checkpoint.bound(self.study, method, chunk)
+            if chunk >= rows:
+                damaged[chunk] = f"The rows before the checkpoint {folder} are not complete: {lost}"
+                continue
             try:
                 with explained("read", folder):
                     if lane is None:
-                        state = checkpoint.read(folder, like)
+                        state = checkpoint.read(folder, like, of)
                     else:
-                        state = checkpoint.read_lane(folder, like, lane)
+                        state = checkpoint.read_lane(folder, like, lane, of)
             except checkpoint.Damaged as reason:
                 damaged[chunk] = f"The checkpoint {folder} is damaged: {reason}."
                 continue
@@ -199,8 +211,8 @@ class Store:
             raise StoreError(
                 "\n".join(damaged.values()) + f"\n{method} has no other checkpoint, so it cannot "
                 "go on from here. Nothing was removed, and its metrics were not touched "
-                f"({self._parts.folder / method}). Copy the damaged files back and resume, or "
-                "begin anew: `continual run` into a new folder."
+                f"({self._parts.folder / method}). Copy the missing or damaged files back and "
+                "resume, or begin anew: `continual run` into a new folder."
             )
         self._start_over(method)
         return None
@@ -210,27 +222,34 @@ class Store:
         return [m for m in self._checkpoints.methods() if self._checkpoints.of(m)]
 
     def progress(self) -> dict[str, int]:
-        """{method: how many chunks are complete, that is, checkpointed}.
+        """{method: how many chunks are complete: checkpointed, and with the rows of all before}.
 
         Where all checkpoints were removed since, to save space say, those that were measured.
         """
         methods = sorted({*self._checkpoints.methods(), *self._parts.methods()})
         return {m: self._complete(m) for m in methods}
 
+    def lost_rows(self, method: str) -> Path | None:
+        """The first part that is missing before the newest checkpoint, if one is."""
+        kept = self._checkpoints.of(method)
+        whole = self._parts.whole(method, kept[-1] + 1) if kept else 0
+        return self._parts.path(method, whole) if kept and whole <= kept[-1] else None
+
     def log(self, line: str) -> None:
         """Appends a line to the log, with the time (UTC)."""
         self._check_writable()
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         path = self.path / _LOG
-        # Unbuffered, in one call: lines come whole.
-        with explained("write", path), open(path, "ab", buffering=0) as file:
+        # In one call: lines come whole.
+        with explained("write", path), writing(path, new=False) as file:
             file.write(f"{now} {' '.join(line.splitlines())}\n".encode())
 
     def _complete(self, method: str) -> int:
         if kept := self._checkpoints.of(method):
-            return max(kept) + 1
+            return self._parts.whole(method, max(kept) + 1)
         removed = self._parts.newest_checkpoint(method) is not None
-        return len(self._parts.of(method)) if removed else 0
+        parts = self._parts.of(method)
+        return self._parts.whole(method, max(parts) + 1) if removed else 0
 
     def _check_writable(self) -> None:
         if self._lock is None or not self._lock.held:

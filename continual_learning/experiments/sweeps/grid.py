@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.base import ExperimentSpec, MethodSpec, located
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.fields import fields_of
@@ -45,6 +46,11 @@ class Grid:
 
     def configurations(self) -> list[Configuration]:
         """Every combination; the last name changes fastest."""
+        if len(self) > bounds.COUNT:
+            raise StudyError(
+                f"The grid has {bounds.shown(len(self))} configurations; at most {bounds.COUNT:,} "
+                "are tried. A sampler can choose some of them: --sampler optuna --trials N."
+            )
         names = list(self.values)
         products = itertools.product(*self.values.values())
         return [dict(zip(names, chosen, strict=True)) for chosen in products]
@@ -70,18 +76,22 @@ def parse_range(text: str) -> list[int | float] | None:
     try:
         first, last, step = map(Decimal, parts)
         count = (last - first) / step
+        if not -MOST < count < MOST:
+            raise StudyError(
+                f"the range {text:.80} has more than {MOST:,} numbers, which are not tried."
+            )
         steps = int(count)
+    except StudyError:
+        raise
     except (ValueError, ArithmeticError):  # of a wrong number of parts, or of what they are
         raise StudyError(
-            f"a range is FIRST:LAST:STEP, such as 0.01:0.05:0.005; got {text!r}."
+            f"a range is FIRST:LAST:STEP, such as 0.01:0.05:0.005; got {text[:80]!r}."
         ) from None
     if count < 0:
         raise StudyError(f"the range {text} has no numbers: its step leads away from its end.")
     if count != steps:
         near = [str(first + k * step) for k in (steps, steps + 1)]
         raise StudyError(f"the range {text} misses its end: end it at {' or '.join(near)}.")
-    if steps >= MOST:
-        raise StudyError(f"the range {text} has {steps + 1:,} numbers; at most {MOST:,} are tried.")
     found = [first + k * step for k in range(steps + 1)]
     whole = all(part.strip().lstrip("+-").isdecimal() for part in parts)
     return [int(x) if whole else float(x) for x in found]

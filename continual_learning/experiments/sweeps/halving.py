@@ -18,6 +18,8 @@ from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import tree as trees
 from continual_learning.experiments.jobs.gather import gather
 from continual_learning.experiments.storage import manifest
+from continual_learning.experiments.storage.files import remove_folder
+from continual_learning.experiments.storage.store import Store
 from continual_learning.experiments.study import Study
 from continual_learning.experiments.sweeps import plan, run
 from continual_learning.experiments.sweeps.grid import Configuration
@@ -93,7 +95,7 @@ def halve(
             setup = dataclasses.replace(setup, memory=None, lanes=_most_lanes(before[0]))
         if not trees.is_tree(here):
             programs = plan.programs(sweep.experiment, sweep.method, kept, sweep.seeds)
-            run.begin(here, programs, setup, rung.chunks)
+            run.begin(here, run.divide(programs, setup), setup, rung.chunks)
         if before is not None:
             _promote(before[0], here, list(sweep.grid.values))
         code = run_jobs(here)
@@ -111,7 +113,7 @@ def _most_lanes(folder: Path) -> int:
 def _promote(before: Path, here: Path, names: Sequence[str]) -> None:
     """Begins the jobs of a rung with the states and rows of the one before.
 
-    A folder that a kill left without a state begins from nothing, and comes to the same.
+    A folder that a kill left without a state is made again.
     """
     old, new = trees.read(before), trees.read(here)
     where = {
@@ -120,9 +122,13 @@ def _promote(before: Path, here: Path, names: Sequence[str]) -> None:
         for lane, (configuration, seed) in enumerate(_runs(job.study, names))
     }
     for name, job in new.jobs.items():
-        if not (new.folder(name) / manifest.STUDY).exists():
+        folder = new.folder(name)
+        store = Store.read(folder) if (folder / manifest.STUDY).exists() else None
+        if store is None or not (store.saved() or any(store.progress().values())):
+            if folder.exists():
+                remove_folder(folder)
             sources = [where[point(each), seed] for each, seed in _runs(job.study, names)]
-            gather(new.folder(name), job.study, sources)
+            gather(folder, job.study, sources)
 
 
 def _runs(study: Study, names: Sequence[str]) -> list[tuple[Configuration, int]]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Sequence
 
+from continual_learning.experiments import build
 from continual_learning.experiments.base import ExperimentSpec
+from continual_learning.experiments.errors import unknown
+from continual_learning.experiments.runner import Lanes, program_of
+from continual_learning.experiments.storage.parts import INDEX
 from continual_learning.experiments.study import Study
 from continual_learning.experiments.sweeps.grid import Configuration, Grid, apply
 from continual_learning.experiments.sweeps.settings import check, settings
+from continual_learning.experiments.watch import COLUMN
 
 SMALLER = (
     "Use fewer environments, a smaller batch or replay (capacity), a smaller `--scale`, or a "
@@ -55,6 +61,24 @@ def check_values(experiment: ExperimentSpec, method: str, grid: Grid) -> None:
         check(known, method, name)
         for value in values:
             apply(experiment, method, {name: value})
+
+
+def check_metric(study: Study, metric: str | None) -> None:
+    """Raises unless rows of a study will have this metric; nothing is run.
+
+    Args:
+      study: with one method.
+      metric: its name; None needs no check.
+    """
+    if metric is None:
+        return
+    part, [method] = lanes_of(study, 0, 1), study.methods
+    trainer = build.trainer(study.experiment, method, build.data(study.experiment))
+    with contextlib.closing(program_of(trainer, Lanes(part.seeds, part.arrays()))) as program:
+        watched = [] if study.experiment.collapse is None else [COLUMN]
+        valid = sorted({*program.columns, *watched} - {*INDEX})
+    if metric not in valid:
+        raise unknown("metric", metric, valid)
 
 
 def lanes_of(study: Study, first: int, end: int) -> Study:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from continual_learning.experiments.jobs import memory, states
 from continual_learning.experiments.jobs import tree as trees
@@ -17,14 +17,24 @@ _LOCAL = {"name": "local"}
 """Who may run jobs of which nobody else was named."""
 
 
-def begin(folder: Path, programs: list[Study], setup: Setup, chunks: int | None = None) -> None:
-    """Divides programs into jobs that fit into memory, and writes them into a new folder.
+class Divided(NamedTuple):
+    """Programs as jobs that fit into memory.
+
+    Attributes:
+      jobs: all of them.
+      lines: why there are so many.
+    """
+
+    jobs: list[Job]
+    lines: list[str]
+
+
+def divide(programs: list[Study], setup: Setup) -> Divided:
+    """Divides programs into jobs that fit into memory; nothing is written.
 
     Args:
-      folder: of the jobs.
       programs: what they run.
-      setup: how much may be in a job, and who runs it.
-      chunks: how many make up their runs, if not all.
+      setup: how much may be in a job.
     """
     jobs, lines = [], []
     for study in programs:
@@ -32,8 +42,20 @@ def begin(folder: Path, programs: list[Study], setup: Setup, chunks: int | None 
         numbers = range(len(jobs), len(jobs) + len(blocks))
         jobs += [Job(f"block{n:03}", part) for n, part in zip(numbers, blocks, strict=True)]
         lines.append(_told(study, blocks, fit))
-    trees.create(folder, jobs, setup.launcher or _LOCAL, chunks)
-    for line in lines:
+    return Divided(jobs, lines)
+
+
+def begin(folder: Path, divided: Divided, setup: Setup, chunks: int | None = None) -> None:
+    """Writes jobs into a new folder, or into that of a sweep.
+
+    Args:
+      folder: of the jobs.
+      divided: the jobs.
+      setup: who runs them.
+      chunks: how many make up their runs, if not all.
+    """
+    trees.create(folder, divided.jobs, setup.launcher or _LOCAL, chunks)
+    for line in divided.lines:
         trees.note(folder, line)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from continual_learning.experiments import methods
+from continual_learning.experiments import bounds, methods
 from continual_learning.experiments.base import ExperimentSpec, MethodSpec, located
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import Field, fields_of
@@ -55,13 +54,7 @@ class Setting(NamedTuple):
             return text.lower() == "true"
         if self.types == (str,):
             return text
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise StudyError(f"must be numbers, got {text!r}.")
-        return self._whole(value)
+        return self._whole(bounds.parse_real("each value", text))
 
     def _whole(self, value: float) -> int | float:
         return int(value) if self.whole and value == int(value) else float(value)

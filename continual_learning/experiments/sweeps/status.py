@@ -19,6 +19,8 @@ def describe(folder: Path) -> str:
     if trees.is_tree(folder):
         return states.describe(trees.read(folder))
     what = f"{folder}: {sweep.method} on {sweep.experiment.name}"
+    if sweep.trials is None and sweep.halving is None:
+        return f"{what}, {_count(len(sweep.grid))}: not begun"
     if sweep.trials is None:
         first = f"{what}, {_count(len(sweep.grid))} to be halved by {sweep.halving}"
         return "\n".join([first, *_rungs(folder, folder, sweep, len(sweep.grid))])

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import extras, spec
+from continual_learning.experiments import bounds, extras, spec
 from continual_learning.experiments.base import ExperimentSpec
 from continual_learning.experiments.errors import StudyError, unknown
-from continual_learning.experiments.storage import manifest
+from continual_learning.experiments.storage import documents, manifest
 from continual_learning.experiments.storage.files import StoreError, write_file
 from continual_learning.experiments.sweeps.grid import Grid
 
@@ -49,6 +48,7 @@ class Sweep:
     batch: int | None = None
 
     def __post_init__(self):
+        self._check_numbers()
         if self.method not in self.experiment.methods:
             raise unknown(f"method of {self.experiment.name}", self.method, self.experiment.methods)
         if self.experiment.lanes:
@@ -66,6 +66,21 @@ class Sweep:
                 f"reports, 0 to {self.reported.seeds - 1}; settings that were chosen on them would "
                 f"be flattered. Tune on others, such as {FIRST_SEED} and up (--seeds 5 does)."
             )
+
+    def _check_numbers(self) -> None:
+        for name, least in (("halving", 2), ("trials", 1), ("batch", 1)):
+            value = getattr(self, name)
+            if value is not None and not (bounds.whole(value) and value >= least):
+                raise StudyError(
+                    f"{name} must be a whole number, at least {least}; got {bounds.shown(value)}."
+                )
+        if (self.trials is None) != (self.batch is None):
+            raise StudyError("trials and batch go together.")
+        if not isinstance(self.metric, str | None):
+            raise StudyError(f"metric must be a name, got {bounds.shown(self.metric)}.")
+        seeds = self.seeds
+        if not isinstance(seeds, list | tuple | range) or not all(map(bounds.seed, seeds)):
+            raise StudyError(f"seeds must be whole numbers from 0, got {bounds.shown(seeds)}.")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -90,7 +105,7 @@ class Sweep:
             spec.from_dict(data["reported"]),
             data["method"],
             Grid.from_dict(data["grid"]),
-            list(data["seeds"]),
+            data["seeds"],
             data.get("metric"),
             data.get("halving"),
             data.get("trials"),
@@ -112,6 +127,16 @@ class Setup:
     lanes: int | None = None
     launcher: Mapping[str, Any] | None = None
 
+    def __post_init__(self):
+        for name in ("memory", "lanes"):
+            value = getattr(self, name)
+            if value is not None and not (type(value) is int and 1 <= value < 2**63):
+                raise StudyError(
+                    f"{name} must be a whole number, at least 1; got {bounds.shown(value)}."
+                )
+        if not isinstance(self.launcher, Mapping | None):
+            raise StudyError(f"launcher must be a table, got {bounds.shown(self.launcher)}.")
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data: what is not None."""
         return {name: value for name, value in vars(self).items() if value is not None}
@@ -127,19 +152,20 @@ def begun(folder: Path, sweep: Sweep) -> bool:
     if is_sweep(folder):
         manifest.check_same(folder, read(folder).to_dict(), manifest.plain(sweep.to_dict()))
         return True
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and any(not each.name.endswith(".tmp") for each in folder.iterdir()):
         raise StoreError(f"{folder} is not empty. Choose another folder for the sweep.")
     return False
 
 
 def write(folder: Path, sweep: Sweep, setup: Setup) -> None:
-    """Writes `sweep.toml`, as the last of what makes a sweep."""
+    """Writes `sweep.toml`, as the first of what makes a sweep."""
     data = {
         "schema": manifest.SCHEMA,
         "setup": manifest.plain(setup.to_dict()),
         "sweep": manifest.plain(sweep.to_dict()),
     }
-    write_file(folder / FILE, extras.load("tomli_w").dumps(data).encode())
+    extras.require("studies", "tomli-w")
+    write_file(folder / FILE, documents.encode(data))
 
 
 def read(folder: Path) -> Sweep:
@@ -160,9 +186,9 @@ def _read(folder: Path) -> tuple[Sweep, Setup]:
             "given as output to `continual sweep`."
         )
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = documents.read(path).content
         return Sweep.from_dict(content["sweep"]), Setup(**content.get("setup", {}))
-    except (ValueError, KeyError, TypeError) as error:
+    except (AttributeError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is damaged ({error!r}): restore it from a copy.") from error
 
 

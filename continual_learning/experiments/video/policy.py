@@ -24,6 +24,7 @@ from continual_learning.experiments.control_spec import ControlSpec
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.storage.store import Store
 from continual_learning.experiments.study import Study
+from continual_learning.experiments.video.watchable import robots_of
 from continual_learning.networks import DiagonalGaussian
 
 
@@ -113,12 +114,7 @@ def trained(
     """
     store = Store.read(path)
     study = Study.from_dict(store.study)
-    experiment, methods = study.experiment, study.methods
-    if not isinstance(experiment, ControlSpec):
-        raise StudyError(
-            f"{path} is a study of the kind {experiment.kind!r}: there is nothing to watch. Valid: "
-            f"{ControlSpec.kind!r}, such as slippery_ant."
-        )
+    experiment, methods = robots_of(path, study.experiment), study.methods
     if method is None and len(methods) > 1:
         raise StudyError(f"{path} has several methods: choose one of {', '.join(methods)}.")
     method = methods[0] if method is None else method
@@ -160,7 +156,9 @@ def _lanes(path: Path, study: Study, seed: int | None, numbers: Mapping[str, flo
             raise unknown(f"number of the lanes of {path}", name, study.hyper)
         values = dict.fromkeys(study.hyper[name])
         if number not in values:
-            raise unknown(f"{name} of the lanes of {path}", number, map(str, values))
+            raise unknown(
+                f"{name} of the lanes of {path}", f"{number:g}", map("{:g}".format, values)
+            )
     found = [
         i
         for i, own in enumerate(study.seeds)
@@ -230,7 +228,11 @@ def actor(trained: Trained, stochastic: bool) -> Callable[..., jax.Array]:
             observations = normaliser.normalise(observations)
         outputs = jnp.asarray(network.apply(params, observations))
         gaussian = DiagonalGaussian.from_outputs(outputs)
-        return gaussian.sample(key) if stochastic else gaussian.mean
+        action, limit = (
+            gaussian.sample(key) if stochastic else gaussian.mean,
+            experiment.action_limit,
+        )
+        return action if limit is None else jnp.clip(action, -limit, limit)
 
     return act
 
@@ -280,8 +282,8 @@ def _like(experiment: ControlSpec, env: Environment) -> dict[str, Any]:
 def _check_value(experiment: ControlSpec, name: str, value: float) -> None:
     valid = math.isfinite(value)
     says = "a number"
-    if name.endswith("_delay"):
-        longest = getattr(experiment, f"longest_{name}")
+    if name.removesuffix("_high").endswith("_delay"):
+        longest = getattr(experiment, f"longest_{name.removesuffix('_high')}")
         valid, says = value in range(longest + 1), f"a whole number up to {longest}"
     elif name == "friction":
         valid, says = valid and value > 0, "above 0"

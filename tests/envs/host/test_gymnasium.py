@@ -98,7 +98,7 @@ def test_what_cannot_be_used_is_refused():
 
 def test_without_gymnasium_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'continual-learning\[gymnasium\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'plasticax\[gymnasium\]'"):
         GymnasiumStream(["Pendulum-v1"])
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from continual_learning.envs.errors import WorkerError
-from continual_learning.envs.host import Pool, workers
+from continual_learning.envs.host import Pool, process, workers
 from tests.envs.host.toys import DIE, RAISE, SLEEP, Broken, CountingStream, Stillborn, gone
 
 ROOT = Path(__file__).parents[3]
@@ -168,6 +169,41 @@ def test_workers_end_when_the_program_is_killed():
     program.communicate()
     assert program.returncode == -signal.SIGKILL
     assert gone(pids)
+
+
+def test_workers_in_an_endless_step_end_when_the_program_is_killed():
+    program, pids = run("os.kill(os.getpid(), signal.SIGKILL)", SLEEP)
+    program.communicate()
+    assert gone(pids)
+
+
+def test_a_worker_that_does_not_answer_is_told_of_and_replaced(monkeypatch):
+    monkeypatch.setattr(process, "PATIENCE", 0.05)
+    with Pool(CountingStream(), [3], 2, workers=2, limit=60.0) as pool:
+        pool.enter(1)
+        before, [_, pid] = pool.observation, pool.pids
+        monkeypatch.setattr(process, "REMINDER", 0.1)
+        pool._workers._processes[1]._limit = 0.3  # the other, and the new one, have time to start
+        with pytest.warns(RuntimeWarning) as told:
+            step = pool.step(actions(1.0, SLEEP))
+        said = "\n".join(str(each.message) for each in told)
+        task = "to step environment 1 of seed 3"
+        assert f"(process {pid}) has not answered for 0.1 s: it is {task}. After 0.3 s" in said
+        assert f"(no answer for 0.3 s, when it was {task}) and was replaced" in said
+        np.testing.assert_array_equal(step.truncated, [[False, True]])
+        np.testing.assert_array_equal(step.observation[0, 1], before[0, 1])
+        assert gone([pid]) and pool.workers_lost == 1
+
+
+def test_a_pool_of_a_thread_outlives_the_thread():
+    """Linux would otherwise end its workers with the thread that started them."""
+    made = []
+    thread = threading.Thread(target=lambda: made.append(Pool(CountingStream(), [3], 1)))
+    thread.start()
+    thread.join()
+    with made[0] as pool:
+        pool.enter(0)
+        assert pool.workers_lost == 0
 
 
 def test_the_shared_memory_has_no_name_that_could_stay(pool):

@@ -9,7 +9,7 @@ import numpy as np
 
 from continual_learning.envs.host import HostTransition
 
-RAISE, DIE, SLEEP = 66.0, 77.0, 88.0
+RAISE, DIE, SLEEP, SPOIL = 66.0, 77.0, 88.0, 99.0
 LENGTHS = {"short": 3, "long": 5}
 
 
@@ -70,21 +70,48 @@ class CountingStream:
     def __init__(self, state_size=4):
         self.state_size = state_size
 
-    def make(self, task, seed):
+    def make(self, task, seed, number):
         return Counting(self.names[task], task, seed)
+
+
+class Spoiling(Counting):
+    """Gives something else for an observation or a reward where it is told to."""
+
+    def __init__(self, name, task, run, what):
+        super().__init__(name, task, run)
+        self.what = what
+
+    def reset(self, seed):
+        observation = super().reset(seed)
+        return self.what.get("reset", observation)
+
+    def step(self, action):
+        step = super().step(action)
+        return step._replace(**self.what) if action[0] == SPOIL else step
+
+
+class SpoilingStream(CountingStream):
+    """Environments that spoil their steps with these fields of a transition."""
+
+    def __init__(self, **what):
+        super().__init__()
+        self.what = what
+
+    def make(self, task, seed, number):
+        return Spoiling(self.names[task], task, seed, self.what)
 
 
 class Stillborn(CountingStream):
     """No environment of its lives."""
 
-    def make(self, task, seed):
+    def make(self, task, seed, number):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Broken(CountingStream):
     """No environment of its can be made."""
 
-    def make(self, task, seed):
+    def make(self, task, seed, number):
         raise LookupError(f"no room for task {task}")
 
 

@@ -125,7 +125,7 @@ def test_who_has_which_gpu(monkeypatch):
 def test_options_that_are_wrong(tmp_path, capsys):
     with pytest.raises(StudyError, match=r"Unknown launcher 'loca'.*Did you mean 'local'"):
         launchers.make("loca", {})
-    with pytest.raises(StudyError, match="parallel must be at least 1, got 0"):
+    with pytest.raises(StudyError, match="parallel must be a whole number, at least 1; got 0"):
         launchers.make("local", {"parallel": 0})
     with pytest.raises(StudyError, match=r"does not take these options.*partition"):
         launchers.make("local", {"partition": "gpu"})
@@ -143,7 +143,7 @@ def test_options_that_are_wrong(tmp_path, capsys):
 
 
 def test_options_reach_the_worker():
-    given = Running(5.5, ("wandb",), True, 3, 0.0)
+    given = Running(5.5, ("wandb",), True, False, 3, 60.0)
     parser = argparse.ArgumentParser()
     Running.add(parser)
     assert Running.parsed(parser.parse_args(given.words())) == given

@@ -36,7 +36,7 @@ def test_a_job_whose_process_is_lost_goes_on(tmp_path, whole, monkeypatch):
 def test_options(tmp_path, capsys):
     given = {"address": "auto", "num_cpus": 2, "num_gpus": 0.5, "max_retries": 1}
     assert launchers.make("ray", given).options() == given
-    with pytest.raises(StudyError, match="num_gpus must be a number, at least 0; got 'all'"):
+    with pytest.raises(StudyError, match="num_gpus must be a number from 0; got 'all'"):
         Ray(num_gpus="all")  # pyright: ignore[reportArgumentType]
     run = ["run", "permuted_digits", "--scale", "smoke", "--out", str(tmp_path / "new")]
     for words, message in [

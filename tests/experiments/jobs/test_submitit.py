@@ -83,8 +83,13 @@ def test_what_is_sent_to_slurm(tmp_path, capsys):
     made = tree.read(tmp_path / "tree")
     assert launchers.from_dict(made.launcher) == Submitit("slurm", SLURM)
     assert states.state(made, "redo-seed0").word == "not begun"
-    # What was sent once is sent again by whoever asks; the first to begin a job runs it.
-    assert cli.main(["resume", str(made.path)]) == 0
+    # What was sent once is sent again by whoever asks; the first to begin a job runs it. Commands
+    # of a folder are not run: they are repeated by whoever trusts them.
+    assert cli.main(["resume", str(made.path)]) == cli.FAILED
+    refused = capsys.readouterr().err
+    assert "setup = 'module load cuda'" in refused and "--launcher submitit" in refused
+    again = words[words.index("--launcher") : words.index("--out")]
+    assert cli.main(["resume", str(made.path), *again]) == 0
     assert "redo-seed0: submitted as 12_0" in capsys.readouterr().out
 
 
@@ -114,7 +119,7 @@ def test_parameters_that_are_wrong():
         Submitit("pbs")
     with pytest.raises(StudyError, match="Unknown argument 'partitoin'"):
         Submitit(parameters={"partitoin": "gpu"}).check()
-    with pytest.raises(StudyError, match='"timeout_min" expected type'):
+    with pytest.raises(StudyError, match="timeout_min must be a whole number above 0, got 'soon'"):
         Submitit(parameters={"timeout_min": "soon"}).check()
     Submitit(parameters=SLURM).check()
 
@@ -125,6 +130,6 @@ def test_what_is_missing_leaves_no_tree(tmp_path, monkeypatch):
         manage.begin(tmp_path / "tree", jobs(), Submitit())
     monkeypatch.setattr("continual_learning.experiments.extras._installed", lambda module: False)
     for name in ("submitit", "ray"):
-        with pytest.raises(MissingExtraError, match=rf"pip install 'continual-learning\[{name}\]'"):
+        with pytest.raises(MissingExtraError, match=rf"pip install 'plasticax\[{name}\]'"):
             manage.begin(tmp_path / "tree", jobs(), launchers.make(name, {}))
     assert not list(tmp_path.iterdir())

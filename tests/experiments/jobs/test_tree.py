@@ -14,6 +14,7 @@ from continual_learning.experiments.jobs.worker import work
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.storage.lock import Lock
 from continual_learning.experiments.study import Study
+from tests.experiments.edited import edit
 from tests.experiments.jobs.small import FIRST, NAMES, SECOND, SEEDS, check_same, experiment, jobs
 
 LAUNCHER = {"name": "local", "options": {"parallel": 2}}
@@ -73,14 +74,12 @@ def test_a_tree_is_made_once(tmp_path):
         ("schema = 1", "schema = ", "is damaged"),
         ('name = "redo-', 'name = "../redo-', "does not describe jobs"),
         ('kind = "supervised"', 'kind = "magic"', "does not describe jobs"),
-        ("methods = [", "ways = [", "does not describe jobs .KeyError: 'methods'"),
+        ("methods = [", "ways = [", "does not describe jobs .StudyError: A study needs `methods`"),
     ],
 )
 def test_a_file_that_is_not_ours(tmp_path, before, after, message):
     path = tree.create(tmp_path / "tree", jobs(), LAUNCHER).path
-    file = path / tree.FILE
-    assert before in file.read_text()
-    file.write_text(file.read_text().replace(before, after, 1))
+    edit(path / tree.FILE, before, after, 1)
     with pytest.raises(StoreError, match=message):
         tree.read(path)
 

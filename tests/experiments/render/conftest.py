@@ -75,7 +75,7 @@ def quickly(filmed, monkeypatch):
 def delayed(tmp_path_factory):
     """A study of delays with normalised observations, in its third task; it was never run."""
     path = tmp_path_factory.mktemp("study") / "delayed"
-    small = registry.get("delayed_ant").at_scale("smoke")
+    small = registry.get("delayed_ant_blind").at_scale("smoke")
     small = small.override(normalise_observations=True, policy_hidden=(8,), value_hidden=(8,))
     trainer = build.trainer(small, "adam", None)
     state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(Lanes([5]).keys(), {}, ())

@@ -113,20 +113,20 @@ def test_the_renderer_is_chosen(works, monkeypatch, capsys):
         ("", "has several methods: choose one of adam, cpr"),
         ("--method cpr", "cpr has no checkpoint in .*Methods that have one: adam"),
         ("--method admm", "Unknown method of .*'admm'. Did you mean 'adam'.*Valid: adam, cpr"),
-        ("--method adam --seed 7", "Unknown seed of .* 7. Valid: 0, 1"),
+        ("--method adam --seed 7", "Unknown seed of .* '7'. Valid: 0, 1"),
         ("--method adam --lane rho=1", "Unknown number of the lanes of .* 'rho'. Valid: none"),
         ("--method adam --lane rho", "--lane rho: write NAME=NUMBER, such as max_reset=0.03"),
         ("--method adam --set gravty=1", "'gravty'. Did you mean 'gravity'.*strength"),
         ("--method adam --set action_delay=1", "Unknown task parameter of slippery_ant"),
-        ("--method adam --set gravity=low", "write NAME=NUMBER"),
+        ("--method adam --set gravity=low", "gravity must be a number"),
         ("--method adam --set gravity=1 --set gravity=2", "gravity is given twice"),
         ("--method adam --set gravity=-1", "gravity must be 0 or more; got -1"),
-        ("--method adam --set strength=nan", "strength must be 0 or more; got nan"),
+        ("--method adam --set strength=nan", "strength must be a number"),
         ("--method adam --set friction=1 --friction 2", "friction is given twice"),
         ("--method adam --friction 0", "friction must be above 0; got 0"),
-        ("--method adam --friction icy", "invalid float value: 'icy'"),
+        ("--method adam --friction icy", "must be a number, at least 0"),
         ("--method adam --renderer opengl", "Unknown renderer 'opengl'.*auto, mujoco, sketch"),
-        ("--method adam --steps 0", "steps must be at least 1"),
+        ("--method adam --steps 0", "steps must be a whole number, at least 1"),
         ("--method adam --fps 0", "fps must be above 0"),
         ("--method adam --size 480", "WIDTHxHEIGHT"),
         ("--method adam --size 481x360", "two even numbers.*got 481x360"),
@@ -163,7 +163,7 @@ def test_folders_that_cannot_be_filmed(tmp_path, capsys):
     plain = {"experiment": digits, "methods": ["adam"], "seeds": [0]}
     Store.create(tmp_path / "digits", plain, {}).close()
     assert cli.main(["render", str(tmp_path / "digits")]) == cli.FAILED
-    assert "kind 'supervised': there is nothing to watch" in capsys.readouterr().err
+    assert "which cannot be filmed: only robots can" in capsys.readouterr().err
 
 
 def test_the_docs_name_a_study_that_can_be_filmed():

@@ -147,8 +147,8 @@ def test_lanes_are_chosen_by_their_numbers(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--seed 7", "Unknown seed of .* 7. Valid: 5, 6"),
-        ("--lane every=30", "Unknown every of the lanes of .* 30.0. Valid: 10, 20"),
+        ("--seed 7", "Unknown seed of .* '7'. Valid: 5, 6"),
+        ("--lane every=30", "Unknown every of the lanes of .* '30'. Valid: 10, 20"),
         ("--lane evry=10", "Did you mean 'every'.*Valid: max_reset, every"),
         ("--lane every=10 --lane every=20", "--lane: every is given twice"),
         ("--seed 6 --lane max_reset=0.3", "has no lane with seed 6 and max_reset=0.3"),

@@ -32,6 +32,9 @@ def here(monkeypatch):
         def options(self):
             return {}
 
+        def commands(self):
+            return {}
+
         def run(self, tree, names, running, *, wait=False):
             log.given.append((str(tree.path), list(names), wait, running.time_limit))
             for name in names:

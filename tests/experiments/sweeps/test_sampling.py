@@ -104,4 +104,4 @@ def test_optuna_is_an_extra(hill, monkeypatch, capsys):
     installed = extras._installed
     monkeypatch.setattr(extras, "_installed", lambda name: name != "optuna" and installed(name))
     assert cli.main(words(hill / "sweep", "--trials", "5")) == 2
-    assert "continual-learning[optuna]" in capsys.readouterr().err
+    assert "plasticax[optuna]" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from continual_learning.analysis.report.series import locate
 from continual_learning.experiments import build, launch, registry, spec
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import launchers, manage, tree
+from continual_learning.experiments.runner import Lanes, program_of
 from continual_learning.experiments.storage.files import StoreError
 from continual_learning.experiments.sweeps import pack, run
 from continual_learning.experiments.sweeps.grid import Grid
@@ -74,6 +75,22 @@ def test_jobs_that_others_run(hill, monkeypatch, capsys):
     named = tree.read(folder).launcher
     assert launchers.from_dict(named) == launcher and launcher.parallel == 2  # pyright: ignore
     assert f"continual select {folder}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["accuracy", "seed", "step", "task", "hyper_max_reset"])
+@pytest.mark.parametrize("more", [[], ["--halving", "3"]])
+def test_a_metric_that_will_not_be_there_is_told_before_anything_runs(hill, capsys, name, more):
+    assert cli.main([*words(hill / "sweep", "--metric", name), *more]) == 2
+    assert f"Unknown metric {name!r}." in capsys.readouterr().err
+    assert not (hill / "sweep").exists()
+
+
+def test_names_of_rows_are_known_before_they_are_there():
+    small = registry.get("permuted_digits").override(tasks=1, examples_per_task=64, rows_per_task=1)
+    trainer = build.trainer(small, "cpr", build.data(small))
+    program = program_of(trainer, Lanes([0]))
+    names = program.columns
+    assert set(names) == set(program.chunk(program.init())[1])
 
 
 def test_what_a_split_gives_is_what_one_program_gives(hill, capsys):
@@ -183,7 +200,13 @@ def test_what_cannot_be_asked(hill, capsys):
 def test_the_paper_s_grid_and_task(monkeypatch, tmp_path, capsys):
     """Without --grid; MT1 is tuned on a task of its own, and reported on any."""
     asked = {}
-    monkeypatch.setattr(run, "begin", lambda out, programs, *more: asked.update(programs=programs))
+    divide = run.divide
+
+    def noting(programs, setup):
+        asked.update(programs=programs)
+        return divide(programs, setup)
+
+    monkeypatch.setattr(run, "divide", noting)
     monkeypatch.setattr(run, "run", lambda out, **options: 75)
     start = ["sweep", "mt1", "--method", "cpr", "--scale", "smoke", "--memory", "2.5GB"]
     assert cli.main([*start, "--out", str(tmp_path / "a")]) == 75

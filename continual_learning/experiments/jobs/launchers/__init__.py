@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.jobs.launchers.base import Launcher
 from continual_learning.experiments.jobs.launchers.local import Local
@@ -29,6 +31,19 @@ def to_dict(launcher: Launcher) -> dict[str, Any]:
     """A launcher as plain data, for `jobs.toml`."""
     [name] = [name for name, kind in LAUNCHERS.items() if type(launcher) is kind]
     return {"name": name, "options": launcher.options()}
+
+
+def stored(data: Mapping[str, Any], folder: Path) -> Launcher:
+    """The launcher that a folder names, unless it would run what the folder says."""
+    launcher = from_dict(data)
+    if asked := launcher.commands():
+        listed = ", ".join(f"{name} = {bounds.shown(value, 200)}" for name, value in asked.items())
+        raise StudyError(
+            f"{folder} names the launcher {data['name']} with options that run commands or lead to "
+            f"other machines: {listed}. They are not taken from a folder. If they are to be used, "
+            f"repeat the launcher with all of its options: --launcher {data['name']} …"
+        )
+    return launcher
 
 
 def from_dict(data: Mapping[str, Any]) -> Launcher:

@@ -20,6 +20,13 @@ class Launcher(Protocol):
         """Its options as plain data: `type(self)(**options)` is the same launcher."""
         ...
 
+    def commands(self) -> dict[str, Any]:
+        """Its options that run something, or lead to another machine.
+
+        They are not taken from a folder, which may be somebody else's.
+        """
+        ...
+
     def run(
         self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = False
     ) -> bool:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from continual_learning.experiments import bounds
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import process
 from continual_learning.experiments.jobs.running import Running
@@ -32,8 +33,11 @@ class Local:
     parallel: int | None = None
 
     def __post_init__(self):
-        if self.parallel is not None and self.parallel < 1:
-            raise StudyError(f"parallel must be at least 1, got {self.parallel}.")
+        fine = bounds.whole(self.parallel) and self.parallel >= 1  # pyright: ignore
+        if self.parallel is not None and not fine:
+            raise StudyError(
+                f"parallel must be a whole number, at least 1; got {bounds.shown(self.parallel)}."
+            )
 
     def check(self) -> None:
         """Nothing is needed."""
@@ -41,6 +45,10 @@ class Local:
     def options(self) -> dict[str, Any]:
         """As plain data."""
         return {} if self.parallel is None else {"parallel": self.parallel}
+
+    def commands(self) -> dict[str, Any]:
+        """None is."""
+        return {}
 
     def run(self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = True) -> bool:
         """Runs the jobs and waits for them in any case."""

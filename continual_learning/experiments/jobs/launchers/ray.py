@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import extras
+from continual_learning.experiments import bounds, extras
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import process
 from continual_learning.experiments.jobs.running import Running
@@ -40,10 +40,17 @@ class Ray:
     max_retries: int = 3
 
     def __post_init__(self):
-        for name in ("num_cpus", "num_gpus", "max_retries"):
+        for name in ("num_cpus", "num_gpus"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                raise StudyError(f"{name} must be a number, at least 0; got {value!r}.")
+            if not (bounds.real(value) and 0 <= value <= bounds.UNITS):
+                raise StudyError(f"{name} must be a number from 0; got {bounds.shown(value)}.")
+        if not (bounds.whole(self.max_retries) and self.max_retries >= 0):
+            raise StudyError(
+                "max_retries must be a whole number, at least 0; got "
+                f"{bounds.shown(self.max_retries)}."
+            )
+        if not isinstance(self.address, str | None):
+            raise StudyError(f"address must be text; got {bounds.shown(self.address)}.")
 
     def check(self) -> None:
         """Raises if Ray is not installed."""
@@ -53,6 +60,10 @@ class Ray:
         """As plain data."""
         options = dataclasses.asdict(self)
         return {name: value for name, value in options.items() if value is not None}
+
+    def commands(self) -> dict[str, Any]:
+        """The address of another cluster than the one that is here."""
+        return {} if self.address in (None, "auto") else {"address": self.address}
 
     def run(self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = True) -> bool:
         """Runs the jobs and waits for them in any case."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import extras
+from continual_learning.experiments import bounds, extras
 from continual_learning.experiments.errors import StudyError
 from continual_learning.experiments.jobs import process
 from continual_learning.experiments.jobs.running import Running
@@ -21,6 +22,7 @@ from continual_learning.experiments.launch import REQUEUE, stop_signals
 
 _DEFAULTS = {"timeout_min": 60, "signal_delay_s": 120}
 _LISTS = ("setup", "teardown", "srun_args")
+_PLACES = ("account", "constraint", "gpus_per_node", "gres", "mem", "name", "partition", "qos")
 _OFTEN = 10_000  # how often a job may run out of time: as often as it takes
 _SPARE = 20.0  # seconds that queueing again may take
 _SECONDS = 0.1  # between two looks; submitit asks SLURM much less often
@@ -45,7 +47,22 @@ class Submitit:
 
     def __post_init__(self):
         if self.cluster not in ("slurm", "local"):
-            raise StudyError(f"cluster must be slurm or local, got {self.cluster!r}.")
+            raise StudyError(f"cluster must be slurm or local, got {bounds.shown(self.cluster)}.")
+        if not isinstance(self.parameters, Mapping):
+            raise StudyError(f"parameters must be a table, got {bounds.shown(self.parameters)}.")
+        for name, value in self.parameters.items():
+            self._check(name, value)
+
+    def _check(self, name: str, value: Any) -> None:
+        texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        if not name.isidentifier() or len(name) > bounds.LETTERS:
+            raise StudyError(f"{bounds.shown(name)} is no name of a parameter of SLURM.")
+        if not (isinstance(value, bool | str) or texts or bounds.real(value)):
+            raise StudyError(
+                f"{name} must be a number, text or a list of texts, got {bounds.shown(value)}."
+            )
+        if name in _DEFAULTS and (type(value) is not int or not 0 < value <= bounds.INTEGERS):
+            raise StudyError(f"{name} must be a whole number above 0, got {bounds.shown(value)}.")
 
     def check(self) -> None:
         """Raises if submitit or SLURM is missing, or a parameter is not known."""
@@ -60,6 +77,10 @@ class Submitit:
     def options(self) -> dict[str, Any]:
         """As plain data."""
         return {"cluster": self.cluster, "parameters": dict(self.parameters)}
+
+    def commands(self) -> dict[str, Any]:
+        """All but numbers, and plain words that name a place in SLURM."""
+        return {name: x for name, x in self.parameters.items() if not _is_plain(name, x)}
 
     def run(
         self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = False
@@ -92,6 +113,11 @@ class Submitit:
         except (AssertionError, NameError, TypeError, ValueError) as error:
             raise StudyError(f"submitit does not take these parameters: {error}") from None
         return executor
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    word = isinstance(value, str) and re.fullmatch(r"[\w.,:+=-]*", value, re.ASCII)
+    return isinstance(value, int | float) or (name in _PLACES and bool(word))
 
 
 def _wait(sent: Sequence[Any]) -> bool:
