@@ -55,7 +55,7 @@ def published(experiment: HostSpec, method: str) -> Iterator[None]:
     def update(learner: Any, stored: Any, number: jax.Array) -> Any:
         return learning.learn(learner, learning.draw(stored, key, number), {})[0]
 
-    environments = [stream.make(0, 0) for _ in range(experiment.environments)]
+    environments = [stream.make(0, 0, i) for i in range(experiment.environments)]
     seen = np.stack([each.reset(i) for i, each in enumerate(environments)]).astype(np.float32)
     for number in itertools.count():
         action = np.asarray(act(learner.params["policy"], key, np.int32(number), seen))

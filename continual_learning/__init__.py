@@ -1,3 +1,5 @@
 """Continual learning without plasticity loss: reset methods as Optax transformations."""
 
-__version__ = "0.1.0"
+from continual_learning.installation import VERSION as __version__
+
+__all__ = ["__version__"]

@@ -1,6 +1,11 @@
 """Strict numerics for all tests: JAX on the CPU, no silent broadcasting, reproducible examples."""
 
+import ctypes
+import gc
 import os
+import resource
+import sys
+from pathlib import Path
 
 import hypothesis
 import jax
@@ -19,6 +24,53 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=200)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+LARGEST = 1.2 * 2**30
+"""Bytes of a process from which on it drops what JAX has compiled, after the module in progress."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bounded_memory():
+    """Keep a worker small: JAX would hold the programs of all modules until its end."""
+    yield
+    if resident() > LARGEST:
+        jax.clear_caches()
+        gc.collect()
+        if sys.platform.startswith("linux"):
+            ctypes.CDLL(None).malloc_trim(0)  # gives what is free back to the system
+
+
+def resident() -> float:
+    """Return the bytes of this process that are in memory; infinite where Linux does not say it."""
+    file = Path("/proc/self/statm")
+    if not file.exists():
+        return float("inf")
+    return int(file.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+_peaks: list[float] = []
+
+
+def pytest_sessionfinish(session):
+    """Hand the largest memory of a worker to the process that reports."""
+    if hasattr(session.config, "workeroutput"):
+        kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        session.config.workeroutput["gigabytes"] = kilobytes / 2**20
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take it from a worker that has ended."""
+    if "gigabytes" in getattr(node, "workeroutput", {}):
+        _peaks.append(node.workeroutput["gigabytes"])
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Report how large the workers were; each should stay below 2.5 GB."""
+    if _peaks:
+        sizes = ", ".join(f"{size:.1f}" for size in _peaks)
+        terminalreporter.write_line(f"Largest memory of the workers: {sizes} GB")
 
 
 @pytest.fixture

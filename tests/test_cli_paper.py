@@ -37,7 +37,7 @@ def launched(monkeypatch):
         calls.append(("resume", path, more))
         return 75
 
-    fake = types.SimpleNamespace(run=run, resume=resume, prepare=lambda: None)
+    fake = types.SimpleNamespace(run=run, resume=resume, prepare=lambda **_: None)
     monkeypatch.setattr(experiments, "launch", fake, raising=False)
     monkeypatch.setitem(sys.modules, "continual_learning.experiments.launch", fake)
     return calls
@@ -180,6 +180,8 @@ def test_what_is_missing_is_run(here, capsys, launched):
         "quiet": True,
         "sinks": [],
         "deterministic": False,
+        "on_nonfinite": "warn",
+        "trust_modules": False,
     }
     for form in ("svg", "pdf", "png"):
         assert (here / f"all/ant_humanoid_main.{form}").stat().st_size > 1000

@@ -81,7 +81,7 @@ def test_jobs_of_another_study_are_refused(jobs, resumed, capsys):
     said = capsys.readouterr().err
     assert "x/slippery_ant holds another study" in said
     assert "experiment.tasks: 2 in the folder, 5 asked" in said
-    assert "seeds: [0, 1] in the folder, [0, 1, 2" in said and "methods" not in said
+    assert "seeds: [0, 1] in the folder, [0, 1, 2" in said and "  methods:" not in said
     assert not resumed[0]
 
 

@@ -4,20 +4,15 @@ import re
 import shlex
 import sys
 import types
-from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-import optax
 import pytest
 
 from continual_learning import cli
 from continual_learning.analysis import load
 from continual_learning.experiments import extras, launch, registry
-from continual_learning.networks import MLP
-from continual_learning.optim import trace_units
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -162,20 +157,9 @@ def quick_compilation():
 
 @pytest.fixture
 def page_module(monkeypatch):
-    """Where the Python of a page runs, with the names that its examples take for granted."""
+    """Where the Python of a page runs, in order: it has no name but those that the page makes."""
     page = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", page)  # where dataclasses look their class up
-    key = jax.random.key(0)
-    x, y = jax.random.normal(key, (4, 3)), jnp.ones((4, 2))
-    model = MLP((8,), 2)
-    params = model.init(key, x)
-    features = {"dense_0": x}
-    given = {"jax": jax, "jnp": jnp, "np": np, "optax": optax, "partial": partial}
-    given |= {"model": model, "params": params, "x": x, "y": y}
-    given |= {"graph": trace_units(model.apply, params, x), "grads": params, "gradients": params}
-    given |= {"features": features, "preactivations": features}
-    given |= {f"{name}_metrics": {"ratio": {"total": x[0, 0]}} for name in ("actor", "critic")}
-    vars(page).update(given)
     return page
 
 
@@ -195,11 +179,27 @@ def test_the_blocks_of_a_page(name, page_module, tmp_path, monkeypatch, capsys):
                     left = left[1:]
                     execute(line, left, capsys, diagnostics="dormant_ratio" in text)
     # Blocks of `text` are what cannot be run here; tests/test_cli.py reads the only file.
-    assert {kind for kind, _ in blocks(text)} <= {"python", "bash", "text", "mermaid", "toml"}
+    assert {kind for kind, _ in blocks(text)} <= {
+        "python",
+        "bash",
+        "text",
+        "mermaid",
+        "toml",
+        "bibtex",
+    }
     # A command in a block of another kind would not be run.
     told = re.findall(r"^continual .*", text, re.MULTILINE)
     known = [line for line in commands(text) if line.startswith("continual")]
     assert known == told
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_blocks_need_no_clone(name):
+    """What is installed can be imported; examples, tests and programs of docs/ cannot."""
+    for kind, code in blocks(PAGES[name].read_text()):
+        if kind == "python":
+            found = re.findall(r"^\s*(?:from|import) (\w+)", code, re.MULTILINE)
+            assert not {"benchmarks", "docs", "examples", "results", "tests"} & set(found)
 
 
 def test_what_is_run_elsewhere_is():
@@ -220,8 +220,8 @@ def test_the_loop_that_says_its_schedule(page_module):
     def step(carry, batch, reset):
         return carry + (10 * batch if reset else batch), None
 
-    page_module.step = step
     exec(code, vars(page_module))
+    page_module.step = step
     total, _ = page_module.stretch(jnp.zeros(()), jnp.arange(5.0))
     assert total == 0 + 1 + 2 + 3 + 40
 

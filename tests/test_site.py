@@ -69,8 +69,8 @@ def test_formulas_are_drawn_without_a_script(site):
 def test_what_lies_outside_the_folder_of_the_docs_is_there(site):
     front = (site / "index.html").read_text()
     assert 'href="paper_and_code.html"' in front
-    assert 'src="results/permuted_mnist/curves.svg"' in front
-    assert (site / "results" / "permuted_mnist" / "curves.svg").exists()
+    assert 'src="results/random_labels/curves.svg"' in front
+    assert (site / "results" / "random_labels" / "curves.svg").exists()
     results = (site / "results" / "slippery_ant" / "index.html").read_text()
     assert 'href="../../robots.html#is-it-friction"' in results
     source = (site / "examples" / "linen_cnn.py.html").read_text()
