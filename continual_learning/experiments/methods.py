@@ -16,24 +16,15 @@ from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import Field, fields_of
 from continual_learning.experiments.sac_spec import SACSpec
 from continual_learning.optim import (
-    CBP,
-    CPR,
     NoReset,
-    ReDo,
-    ReGraMa,
     ResetMethod,
-    ShrinkAndPerturb,
     UnitGraph,
     attach_reset_method,
+    registered,
+    registry,
 )
+from continual_learning.optim.method import choice_of, number_names
 
-RESETS: dict[str, type[ResetMethod]] = {
-    "cpr": CPR,
-    "cbp": CBP,
-    "redo": ReDo,
-    "regrama": ReGraMa,
-    "shrink_perturb": ShrinkAndPerturb,
-}
 _OPTIMIZERS: dict[str, Callable[[Any, float], optax.GradientTransformation]] = {
     "adam": lambda rate, eps_root: optax.adam(rate, eps_root=eps_root),
     "adamw": lambda rate, eps_root: optax.adamw(rate, eps_root=eps_root),
@@ -83,7 +74,7 @@ def reset_method(
     """The reset method of that name; `NoReset()` for None."""
     options = dict(options)
     init = options.pop("init", init)
-    cls = NoReset if name is None else RESETS[name]
+    cls = _class(name)
     valid = option_names(cls)
     for option in options:
         if option not in valid:
@@ -97,18 +88,6 @@ def needs_sample_scores(method: MethodSpec) -> bool:
     return "sample_scores" in made.requires
 
 
-def register_reset_method(name: str, cls: type[ResetMethod]) -> None:
-    """Makes a reset method of your own known to specs by a name.
-
-    A study that names it can be run, and resumed, by programs that have registered it.
-    """
-    if not (isinstance(cls, type) and issubclass(cls, ResetMethod)):
-        raise TypeError(f"{name}: must be a subclass of ResetMethod, got {cls!r}.")
-    if RESETS.get(name, cls) is not cls:
-        raise StudyError(f"There is a reset method {name!r} already: {RESETS[name].__name__}.")
-    RESETS[name] = cls
-
-
 def option_names(cls: type[ResetMethod]) -> list[str]:
     """Names of a reset method's options."""
     return [f.name for f in dataclasses.fields(cls) if f.name != "key"]
@@ -116,14 +95,14 @@ def option_names(cls: type[ResetMethod]) -> list[str]:
 
 def check_options(name: str, options: Mapping[str, Option]) -> None:
     """Raises if the reset method of that name does not take the options, or not these values."""
-    if name not in RESETS:
-        raise unknown("reset method", name, RESETS)
-    cls = RESETS[name]
+    if name not in registered():
+        raise unknown("reset method", name, registered())
+    cls = _class(name)
     known = {f.name: f for f in dataclasses.fields(cls)}
     for option, value in options.items():
         if option not in option_names(cls):
             raise unknown(f"option of {name}", option, option_names(cls))
-        wanted, words = option_type(option, str(known[option].type))
+        wanted, words = option_type(known[option])
         fits = type(value) not in (int, float) or bounds.number(value)
         if type(value) not in wanted or not fits:
             raise StudyError(f"{option} of {name} must be {words}, got {bounds.shown(value)}.")
@@ -146,8 +125,7 @@ def check_lanes(
       lanes: {name: values}.
       others: fields of the experiment that are valid too.
     """
-    cls = NoReset if method.reset is None else RESETS[method.reset]
-    own = [f.name for f in dataclasses.fields(cls) if "Number" in str(f.type)]
+    own = number_names(_class(method.reset))
     fields = {
         name: fields_of(MethodSpec)[name] for name in ("learning_rate", "clip", "eps_root")
     } | dict(others)
@@ -172,12 +150,17 @@ def agent_numbers(experiment: ExperimentSpec) -> tuple[str, ...]:
     return sac_config.NUMBERS if isinstance(experiment, SACSpec) else ()
 
 
-def option_type(option: str, annotation: str) -> tuple[tuple[type, ...], str]:
-    """The types that an option of a reset method takes by its annotation, and the same in words."""
-    if option == "init":
+def option_type(option: dataclasses.Field) -> tuple[tuple[type, ...], str]:
+    """Return the types that an option of a reset method takes, and the same in words."""
+    found = choice_of(option)
+    if option.name == "init":
         return (str,), "the name of an initialiser or 'as_initialised'"
-    if "bool" in annotation:
+    if found is None:
+        return (int, float), "a number"
+    if isinstance(option.default, bool):
         return (bool,), "true or false"
-    if "str" in annotation or "Literal" in annotation:
-        return (str,), "text"
-    return (int, float), "a number"
+    return (str,), "text"
+
+
+def _class(reset: str | None) -> type[ResetMethod]:
+    return NoReset if reset is None else registry.get(reset)

@@ -1,46 +1,12 @@
 """Reset methods as Optax transformations."""
 
-from continual_learning import installation
-from continual_learning.optim.attach import ResetState, attach_reset_method
-from continual_learning.optim.cbp import CBP
-from continual_learning.optim.cpr import CPR
-from continual_learning.optim.links import Kernel, Layer, Link
-from continual_learning.optim.log import BIN_WIDTH, BINS, ResetLog
-from continual_learning.optim.method import Amount, ResetMethod, Step, periodic, reset_method
-from continual_learning.optim.moments import register_moments
-from continual_learning.optim.no_reset import NoReset
-from continual_learning.optim.redo import ReDo
-from continual_learning.optim.regrama import ReGraMa
-from continual_learning.optim.sequential import recognise_units, sequential_units
-from continual_learning.optim.shrink_perturb import ShrinkAndPerturb
-from continual_learning.optim.tracing.trace import trace_units
-from continual_learning.optim.units import UnitGraph
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BINS",
-    "BIN_WIDTH",
-    "CBP",
-    "CPR",
-    "Amount",
-    "Kernel",
-    "Layer",
-    "Link",
-    "NoReset",
-    "ReDo",
-    "ReGraMa",
-    "ResetLog",
-    "ResetMethod",
-    "ResetState",
-    "ShrinkAndPerturb",
-    "Step",
-    "UnitGraph",
-    "attach_reset_method",
-    "periodic",
-    "recognise_units",
-    "register_moments",
-    "reset_method",
-    "sequential_units",
-    "trace_units",
-]
+from continual_learning import installation, lazy
+
+if TYPE_CHECKING:
+    from continual_learning.optim.public import *  # noqa: F403
 
 installation.warn_if_overwritten()
+
+__getattr__, __dir__ = lazy.attach(__name__)

@@ -18,7 +18,6 @@ from continual_learning.optim.log import (
     empty_log,
 )
 from continual_learning.optim.method import ResetMethod, Step, numbers
-from continual_learning.optim.no_reset import NoReset
 from continual_learning.optim.scores import gradient_magnitude, normalised
 from continual_learning.optim.units import UnitGraph
 
@@ -75,8 +74,8 @@ def attach_reset_method(
       one does, whatever the method's schedule says: with a Python bool the program has no branch.
     """
     inner, method = inputs.optimizer_and_method(named, tx, reset_method)
-    inner = optax.with_extra_args_support(inner)
     graph_of = inputs.graph_maker(units, method)
+    inner = optax.with_extra_args_support(method.wrap(inner, graph_of))
 
     def init(params: Any) -> ResetState:
         graph, leaves = graph_of(params), trees.arrays(params)
@@ -100,7 +99,7 @@ def attach_reset_method(
                 "call `tx.update(grads, state, params)`."
             )
         graph = graph_of(params)
-        resets = bool(graph.layers or method.drawn(graph)) and not isinstance(method, NoReset)
+        resets = bool(graph.layers or method.drawn(graph)) and method.resets
         features, sample_scores = (
             inputs.extras(method, graph, params, extra) if resets else ({}, {})
         )

@@ -16,6 +16,7 @@ from continual_learning.optim.method import (
     ResetMethod,
     Step,
     check_range,
+    choice,
     reset_method,
 )
 from continual_learning.optim.scores import contribution, feature_means, lowest, normalised
@@ -53,9 +54,9 @@ class CBP(ResetMethod):
     replacement_rate: Number = 1e-4
     decay: Number = 0.99
     maturity: Number = 100
-    accumulate: bool = True
-    transfer_bias: bool = True
-    reset_moments: bool = True
+    accumulate: bool = choice(True)
+    transfer_bias: bool = choice(True)
+    reset_moments: bool = choice(True)
 
     requires: ClassVar[tuple[str, ...]] = ("features",)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +17,15 @@ from continual_learning.optim.method import (
     ResetMethod,
     Step,
     check_range,
+    choice,
     periodic,
     reset_method,
 )
 from continual_learning.optim.scores import gradient_magnitude, normalised
 from continual_learning.optim.shapes import SHAPES, phi
 from continual_learning.optim.units import UnitGraph
+
+Score = Literal["batch_gradient", "per_sample"]
 
 _EPS = 1e-8
 
@@ -62,13 +65,13 @@ class CPR(ResetMethod):
     sharpness: Number = 16.0
     decay: Number = 0.99
     every: Number = 1000
-    shape: str | Number = "sigmoid"
+    shape: str | Number = choice("sigmoid", *SHAPES, or_number=True)
     center: Number = 1.0
-    score: Literal["batch_gradient", "per_sample"] = "batch_gradient"
-    reset_bias: bool = False
-    reset_moments: bool = False
-    shrink_outgoing: bool = True
-    recentre: bool = True
+    score: Score = choice("batch_gradient", *get_args(Score))
+    reset_bias: bool = choice(False)
+    reset_moments: bool = choice(False)
+    shrink_outgoing: bool = choice(True)
+    recentre: bool = choice(True)
 
     def __post_init__(self):
         super().__post_init__()
@@ -77,10 +80,6 @@ class CPR(ResetMethod):
             raise ValueError(
                 f"CPR: shape must be one of {list(SHAPES)}, or its number in this list; "
                 f"got {self.shape!r}."
-            )
-        if self.score not in ("batch_gradient", "per_sample"):
-            raise ValueError(
-                f"CPR: score must be 'batch_gradient' or 'per_sample', got {self.score!r}."
             )
 
     @property

@@ -11,7 +11,6 @@ import optax
 
 from continual_learning.optim import trees
 from continual_learning.optim.method import ResetMethod
-from continual_learning.optim.no_reset import NoReset
 from continual_learning.optim.sequential import recognise_units
 from continual_learning.optim.units import UnitGraph
 
@@ -92,7 +91,7 @@ def graph_maker(units: Graph, method: ResetMethod) -> Callable[[Any], UnitGraph]
 
 def _check_not_empty(graph: UnitGraph, method: ResetMethod) -> None:
     """Raises if the method would never do anything."""
-    if graph.layers or method.drawn(graph) or isinstance(method, NoReset):
+    if graph.layers or method.drawn(graph) or not method.resets:
         return
     why = "; ".join(f"{path} {reason}" for path, reason in graph.untraced)
     raise ValueError(

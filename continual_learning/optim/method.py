@@ -8,13 +8,13 @@ docs/your_own_method.md.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.core import Tracer
 
 from continual_learning.optim import fresh, rewrite
@@ -23,6 +23,43 @@ from continual_learning.optim.units import UnitGraph
 Number = float | int | jax.Array
 Params = Mapping[str, jax.Array]  # {path: array}
 _ARRAYS = (jax.Array, np.ndarray, np.number)
+
+
+class Choice(NamedTuple):
+    """What the metadata of a field says if its value is fixed when a program is traced.
+
+    Attributes:
+      valid: the texts that it may be; empty where it is true or false, or anything.
+      or_number: whether it may be a number as well, which is traced as others are.
+    """
+
+    valid: tuple[str, ...] = ()
+    or_number: bool = False
+
+
+def choice(default: Any, *valid: str, or_number: bool = False, kw_only: bool = False) -> Any:
+    """Declare a field that is fixed when a program is traced; all other fields are numbers.
+
+    Args:
+      default: its value unless given: true or false, or one of `valid`.
+      valid: the texts that it may be.
+      or_number: whether it may be a number as well, which is traced as others are.
+      kw_only: as for `dataclasses.field`.
+    """
+    metadata = {"choice": Choice(valid, or_number)}
+    return dataclasses.field(default=default, kw_only=kw_only, metadata=metadata)
+
+
+def choice_of(field: dataclasses.Field) -> Choice | None:
+    """Return what a field's metadata says; true, false and text are choices without being told."""
+    implied = Choice() if isinstance(field.default, (bool, str)) else None
+    return field.metadata.get("choice", implied)
+
+
+def number_names(cls: type[ResetMethod]) -> list[str]:
+    """Return the names of a method's fields that may be traced numbers."""
+    choices = {f.name: choice_of(f) for f in dataclasses.fields(cls) if f.name != "key"}
+    return [name for name, found in choices.items() if found is None or found.or_number]
 
 
 class Step(NamedTuple):
@@ -74,9 +111,7 @@ class ResetMethod:
         seeds and networks draw differently without being told to.
     """
 
-    init: Callable[..., jax.Array] | str = dataclasses.field(
-        default=fresh.AS_INITIALISED, kw_only=True
-    )
+    init: Callable[..., jax.Array] | str = choice(fresh.AS_INITIALISED, kw_only=True)
     key: Any = dataclasses.field(default=0, kw_only=True)
 
     requires: ClassVar[tuple[str, ...]] = ()
@@ -85,8 +120,31 @@ class ResetMethod:
     outgoing: ClassVar[rewrite.Outgoing] = "before"
     """Outgoing entries shrink before incoming ones are redrawn, after, or are "kept"."""
 
+    resets: ClassVar[bool] = True
+    """Whether it resets at all; methods that only `wrap` the optimizer do not."""
+
     def __post_init__(self):
-        fresh.check_init(type(self).__name__, self.init)
+        name = type(self).__name__
+        fresh.check_init(name, self.init)
+        for field in dataclasses.fields(self):
+            found, value = choice_of(field) or Choice(), getattr(self, field.name)
+            if found.valid and value not in found.valid and not found.or_number:
+                valid = " or ".join(map(repr, found.valid))
+                raise ValueError(f"{name}: {field.name} must be {valid}, got {value!r}.")
+
+    # Every step --------------------------------------------------------------------------------
+
+    def wrap(
+        self, tx: optax.GradientTransformation, units: Callable[[Any], UnitGraph]
+    ) -> optax.GradientTransformation:
+        """Return the inner optimizer with what the method changes in every step.
+
+        Args:
+          tx: the inner optimizer.
+          units: gives the graph of a parameter tree.
+        """
+        del units
+        return tx
 
     # When, and how far -----------------------------------------------------------------------
 
@@ -140,8 +198,8 @@ Method = TypeVar("Method", bound=type[ResetMethod])
 def reset_method(cls: Method) -> Method:
     """Makes a subclass of `ResetMethod` a frozen dataclass and a pytree.
 
-    Fields annotated as `str`, `bool`, `Literal` or a callable are static; all others are leaves,
-    so that they may be arrays or tracers. One that may be text or a `Number` is what it holds.
+    Fields declared with `choice`, and those that hold true, false or text, are static; all others
+    are leaves, so that they may be arrays or tracers.
     """
     cls = dataclasses.dataclass(frozen=True)(cls)
     fields = dataclasses.fields(cls)
@@ -171,10 +229,8 @@ def reset_method(cls: Method) -> Method:
 
 
 def _is_static(field: dataclasses.Field, value: Any) -> bool:
-    words = set(re.findall(r"\w+", str(field.type)))
-    if "str" in words and words & {"Number", "float", "int"}:
-        return isinstance(value, str)
-    return bool(words & {"str", "bool", "Literal", "Callable"})
+    found = choice_of(field)
+    return found is not None and (not found.or_number or isinstance(value, str))
 
 
 def numbers(method: ResetMethod, dtype: Any) -> ResetMethod:

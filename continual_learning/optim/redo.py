@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,16 @@ from continual_learning.optim.method import (
     ResetMethod,
     Step,
     check_range,
+    choice,
     periodic,
     reset_method,
 )
 from continual_learning.optim.rewrite import Outgoing
 from continual_learning.optim.scores import feature_means, lowest, normalised
 from continual_learning.optim.units import UnitGraph
+
+Shared = Literal["zeroed", "redrawn"]
+"""What becomes of an entry between two units that are both reset."""
 
 EPS = 1e-9
 
@@ -45,15 +49,14 @@ class ReDo(ResetMethod):
     threshold: Number = 0.1
     every: Number = 1000
     max_reset_fraction: Number | None = None
-    shared: Literal["zeroed", "redrawn"] = "zeroed"
-    reset_moments: bool = True
+    shared: Shared = choice("zeroed", *get_args(Shared))
+    reset_moments: bool = choice(True)
 
     requires: ClassVar[tuple[str, ...]] = ("features",)
 
     def __post_init__(self):
         super().__post_init__()
         check_range(self, threshold=(0, np.inf), every=(1, np.inf), max_reset_fraction=(0, 1))
-        check_shared(self, self.shared)
 
     @property
     def outgoing(self) -> Outgoing:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -73,14 +76,6 @@ class ReDo(ResetMethod):
     def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
         """Return nothing of the moments of reset entries, or all of them."""
         return super().keep(graph, amount) if self.reset_moments else {}
-
-
-def check_shared(method: ResetMethod, shared: str) -> None:
-    """Raise unless `shared` says what becomes of an entry between two reset units."""
-    if shared not in ("zeroed", "redrawn"):
-        raise ValueError(
-            f"{type(method).__name__}: shared must be 'zeroed' or 'redrawn', got {shared!r}."
-        )
 
 
 def below_threshold(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +14,11 @@ from continual_learning.optim.method import (
     ResetMethod,
     Step,
     check_range,
+    choice,
     periodic,
     reset_method,
 )
-from continual_learning.optim.redo import below_threshold, check_shared
+from continual_learning.optim.redo import Shared, below_threshold
 from continual_learning.optim.rewrite import Outgoing
 from continual_learning.optim.scores import gradient_magnitude
 from continual_learning.optim.units import UnitGraph
@@ -42,14 +43,13 @@ class ReGraMa(ResetMethod):
     threshold: Number = 0.25
     every: Number = 100
     max_reset_fraction: Number | None = None
-    zero_outgoing: bool = True
-    shared: Literal["zeroed", "redrawn"] = "zeroed"
-    reset_moments: bool = True
+    zero_outgoing: bool = choice(True)
+    shared: Shared = choice("zeroed", *get_args(Shared))
+    reset_moments: bool = choice(True)
 
     def __post_init__(self):
         super().__post_init__()
         check_range(self, threshold=(0, np.inf), every=(1, np.inf), max_reset_fraction=(0, 1))
-        check_shared(self, self.shared)
 
     @property
     def outgoing(self) -> Outgoing:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -13,6 +13,7 @@ from continual_learning.optim.method import (
     ResetMethod,
     Step,
     check_range,
+    choice,
     reset_method,
 )
 from continual_learning.optim.units import UnitGraph
@@ -36,7 +37,7 @@ class ShrinkAndPerturb(ResetMethod):
     shrink: Number = 1e-3
     perturb: Number = 5e-3
     every: Number = 1000
-    kernels_only: bool = False
+    kernels_only: bool = choice(False)
 
     def __post_init__(self):
         super().__post_init__()

@@ -138,7 +138,7 @@ def test_every_initialiser_of_a_spec_exists():
 
 
 def test_every_reset_method_is_named_in_the_help():
-    assert all(name in fields_of(MethodSpec)["reset"].help for name in methods.RESETS)
+    assert all(name in fields_of(MethodSpec)["reset"].help for name in optim.registered())
 
 
 def test_numbers_may_be_traced():
@@ -184,13 +184,14 @@ def test_an_option_without_a_default_is_needed(monkeypatch):
     class Picky(CPR):
         least: float = dataclasses.field(kw_only=True)
 
-    monkeypatch.setitem(methods.RESETS, "picky", Picky)
+    monkeypatch.setattr(optim.registry, "_ENTRIES", dict(optim.registered()))
+    optim.register("picky", Picky)
     with pytest.raises(StudyError, match="picky needs the options least"):
         MethodSpec(reset="picky")
     assert MethodSpec(reset="picky", options={"least": 0.1}).options == {"least": 0.1}
 
 
-@pytest.mark.parametrize("name", methods.RESETS)
+@pytest.mark.parametrize("name", optim.registered())
 def test_every_reset_method_has_defaults(name):
     assert MethodSpec(reset=name).reset == name
-    assert methods.RESETS[name]() == methods.reset_method(name, {}, init="as_initialised")
+    assert optim.registry.get(name)() == methods.reset_method(name, {}, init="as_initialised")

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from continual_learning.analysis import load
-from continual_learning.experiments import methods
-from continual_learning.experiments.errors import StudyError
-from continual_learning.optim import CPR
+from continual_learning.optim import CPR, ReDo, register, registry
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "your_own_method.md"
@@ -31,7 +29,7 @@ def test_the_class_of_the_page_is_that_of_the_example():
 
 def test_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(methods, "RESETS", dict(methods.RESETS))
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry.registered()))
     names = {}
     for block in (SNIPPET, STUDY):
         exec(compile(block, str(PAGE), "exec"), names)
@@ -42,8 +40,14 @@ def test_the_page(tmp_path, monkeypatch, capsys):
 
 
 def test_names_that_cannot_be_registered():
-    with pytest.raises(StudyError, match="There is a reset method 'cpr' already: CPR"):
-        methods.register_reset_method("cpr", methods.RESETS["redo"])
+    with pytest.raises(registry.RegistryError, match=r"'cpr' already, .*CPR;"):
+        register("cpr", ReDo)
+    with pytest.raises(registry.RegistryError, match=r"lower-case letters.*got 'My method'"):
+        register("My method", ReDo)
+    with pytest.raises(registry.RegistryError, match="written as '#0072B2' is, got 'blue'"):
+        register("mine", ReDo, color="blue")
     with pytest.raises(TypeError, match="must be a subclass of ResetMethod"):
-        methods.register_reset_method("mine", CPR())  # pyright: ignore
-    methods.register_reset_method("cpr", CPR)  # the same one again
+        register("mine", CPR())  # pyright: ignore
+    register("cpr", CPR)  # the same one again
+    with pytest.raises(registry.RegistryError, match=r"Did you mean 'cpr'.*Valid: cpr, cbp"):
+        registry.get("cprr")

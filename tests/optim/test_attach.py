@@ -15,9 +15,12 @@ from continual_learning.optim import (
     NoReset,
     ReDo,
     ReGraMa,
+    ResetMethod,
     ShrinkAndPerturb,
     attach_reset_method,
     recognise_units,
+    reset_method,
+    sequential_units,
 )
 
 METHODS = {
@@ -283,3 +286,29 @@ def test_updates_cannot_undo_a_weight_that_is_not_finite_but_harm_no_other(mlp):
     # p + (p' − p) is NaN where p is: an Optax transformation can return updates only.
     assert np.isnan(optax.apply_updates(params, updates)["layer_0"]["kernel"][0, 1])
     assert np.isfinite(updates["layer_1"]["kernel"]).all()
+
+
+def test_a_method_that_changes_every_step_instead_of_resetting():
+    """`wrap` gets the inner optimizer and the graph; there is no branch, and an empty log."""
+
+    @reset_method
+    class Halved(ResetMethod):
+        factor: float = 0.5
+        resets = False
+
+        def wrap(self, tx, units):
+            def update(updates, state, params=None, **extra):
+                assert units(params).layers
+                updates, state = tx.update(updates, state, params, **extra)
+                return jax.tree.map(lambda u: self.factor * u, updates), state
+
+            return optax.GradientTransformationExtraArgs(tx.init, update)
+
+    params = {"a": jnp.ones((3, 4)), "b": jnp.ones((4, 2))}
+    graph = sequential_units(params, ["a", "b"])
+    grads = jax.tree.map(jnp.ones_like, params)
+    tx = attach_reset_method(tx=optax.sgd(1.0), reset_method=Halved(), units=graph)
+    updates, state = tx.update(grads, tx.init(params), params)
+    assert all(bool((u == -0.5).all()) for u in jax.tree.leaves(updates))
+    assert not state.log.resets.any()
+    assert "cond" not in str(jax.make_jaxpr(tx.update)(grads, state, params))

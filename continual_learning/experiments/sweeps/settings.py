@@ -11,6 +11,7 @@ from continual_learning.experiments.base import ExperimentSpec, MethodSpec, loca
 from continual_learning.experiments.errors import StudyError, unknown
 from continual_learning.experiments.fields import Field, fields_of
 from continual_learning.experiments.sweeps.grid import Grid, Value, parse_range
+from continual_learning.optim import registry
 
 _APART = ("name", "title", "seeds", "reset", "options")
 
@@ -71,9 +72,9 @@ def settings(experiment: ExperimentSpec, method: str) -> dict[str, Setting]:
     found: dict[str, Setting] = {}
     chosen = experiment.methods[method]
     if chosen.reset is not None:
-        for option in dataclasses.fields(methods.RESETS[chosen.reset]):
+        for option in dataclasses.fields(registry.get(chosen.reset)):
             if option.name != "key":
-                types, _ = methods.option_type(option.name, str(option.type))
+                types, _ = methods.option_type(option)
                 own = chosen.options.get(option.name, option.default)
                 found[option.name] = Setting(None, types == (int, float), type(own) is int, types)
     for field in fields_of(MethodSpec).values():
