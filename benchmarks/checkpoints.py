@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.replay import Replay
-from continual_learning.experiments.storage.store import Store
+from continual_learning.agents.sac.replay import Replay
+from continual_learning.studies.store.store import Store
 
 METRICS = {name: np.zeros(0, int) for name in ("seed", "step", "task")}
 

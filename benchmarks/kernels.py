@@ -23,8 +23,8 @@ import jax
 from jax.experimental import topologies
 from programs import keys
 
-from continual_learning.agents.base import Trainer
-from continual_learning.experiments import build, registry
+from continual_learning.agents.common.trainer import Trainer
+from continual_learning.studies import build, registry
 
 H200 = """
 gpu_device_info {

@@ -23,9 +23,9 @@ from typing import Any
 
 import jax
 
-from continual_learning.experiments import build, registry
-from continual_learning.experiments.runner import Lanes, program_of
-from continual_learning.experiments.sweeps import pack
+from continual_learning.studies import build, registry
+from continual_learning.studies.runner import Lanes, program_of
+from continual_learning.sweeps import pack
 
 SMALL = (2, 4)
 CACHE = {

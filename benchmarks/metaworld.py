@@ -26,13 +26,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.replay import Experience
-from continual_learning.agents.sac_actions import actions_of
-from continual_learning.agents.sac_learner import SACLearner
-from continual_learning.experiments import host, registry, sac_parts
-from continual_learning.experiments.host_spec import HostSpec
-from continual_learning.experiments.runner import Lanes
+from continual_learning.agents.sac.actions import actions_of
+from continual_learning.agents.sac.learner import SACLearner
+from continual_learning.agents.sac.replay import Experience
 from continual_learning.networks import MLP
+from continual_learning.studies import host, registry, sac_parts
+from continual_learning.studies.host_spec import HostSpec
+from continual_learning.studies.runner import Lanes
 
 
 def published(experiment: HostSpec, method: str) -> Iterator[None]:

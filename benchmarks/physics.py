@@ -45,7 +45,7 @@ def random_actions(env):
 
 def trained_actions(policy):
     """The same for the policy of a study, as it acts in training."""
-    from continual_learning.experiments.video.policy import actor
+    from continual_learning.video.policy import actor
 
     act = actor(policy, stochastic=True)
     return lambda key, observation: act(policy.params, policy.normaliser, key, observation)
@@ -243,7 +243,7 @@ def main() -> None:
         cone, iterations, line_search = args.solver.split(",")
         solver = Solver(cone, int(iterations), int(line_search))
     if args.run:
-        from continual_learning.experiments.video.policy import trained
+        from continual_learning.video.policy import trained
 
         policy = trained(args.run, args.method, args.seed)
         env = dataclasses.replace(

@@ -21,11 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from programs import compiled, first_states, keys, training
 
-from continual_learning.agents.rollout import collect
+from continual_learning.agents.ppo.rollout import collect
 from continual_learning.envs.episodes import Episodes
-from continual_learning.experiments import control, registry
-from continual_learning.experiments.bench import timed
 from continual_learning.networks import DiagonalGaussian
+from continual_learning.studies import control, registry
+from continual_learning.studies.bench import timed
 
 
 def rollouts(experiment, seeds: int, acting: bool) -> tuple[Any, Any]:

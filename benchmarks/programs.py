@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from continual_learning.agents.base import COMPILER_OPTIONS
-from continual_learning.agents.lanes import over_lanes
+from continual_learning.agents.common.lanes import over_lanes
+from continual_learning.agents.common.trainer import COMPILER_OPTIONS
 
 Parts = dict[str, tuple[Any, Any]]
 """{name: (run, first state)} with run(state) -> (state, results)."""

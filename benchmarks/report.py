@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from continual_learning.analysis import report
-from continual_learning.experiments.storage.store import Store
+from continual_learning import report
+from continual_learning.studies.store.store import Store
 
 METHODS = ("adam", "cpr", "cbp", "redo", "regrama")
 PARTS = 20

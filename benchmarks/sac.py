@@ -25,8 +25,8 @@ import numpy as np
 from programs import compiled, first_states, keys, training
 
 from continual_learning.envs.episodes import Episodes
-from continual_learning.experiments import games, registry
-from continual_learning.experiments.bench import timed
+from continual_learning.studies import games, registry
+from continual_learning.studies.bench import timed
 
 
 def playing(experiment, seeds: int) -> tuple[Any, Any]:

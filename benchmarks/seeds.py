@@ -18,9 +18,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from continual_learning.agents.lanes import over_lanes
-from continual_learning.experiments import build, registry
-from continual_learning.experiments.runner import Lanes
+from continual_learning.agents.common.lanes import over_lanes
+from continual_learning.studies import build, registry
+from continual_learning.studies.runner import Lanes
 
 
 def runner(trainer, seeds: int):

@@ -35,16 +35,17 @@ from typing import Any
 
 import numpy as np
 
+from continual_learning import extras
 from continual_learning.analysis import load
-from continual_learning.experiments import environment, extras, launch, registry
-from continual_learning.experiments.jobs import launchers, manage
-from continual_learning.experiments.jobs import tree as trees
-from continual_learning.experiments.jobs.job import divide
-from continual_learning.experiments.jobs.running import Running
-from continual_learning.experiments.storage import arrays, checkpoint, ring
-from continual_learning.experiments.storage.manifest import STUDY
-from continual_learning.experiments.sweeps import sweep as sweeps
-from continual_learning.experiments.sweeps.grid import Grid
+from continual_learning.jobs import launchers, manage
+from continual_learning.jobs import tree as trees
+from continual_learning.jobs.job import divide
+from continual_learning.jobs.running import Running
+from continual_learning.studies import launch, provenance, registry
+from continual_learning.studies.store import arrays, checkpoint, ring
+from continual_learning.studies.store.manifest import STUDY
+from continual_learning.sweeps import sweep as sweeps
+from continual_learning.sweeps.grid import Grid
 
 SECONDS = 0.2
 """Between checkpoints."""
@@ -52,7 +53,7 @@ SECONDS = 0.2
 LEFT = 120.0
 """Seconds after which what outlives a kill is a failure."""
 
-WORKER = "continual_learning.experiments.jobs.worker"
+WORKER = "continual_learning.jobs.worker"
 
 DIGITS = registry.get("permuted_digits").override(
     tasks=40, examples_per_task=320, rows_per_task=1, hidden=(16,), **{"cpr.every": 7}
@@ -315,7 +316,7 @@ def main() -> None:
             counts[name, said] += 1
             kills += said != "compared"
             print(f"{name}: {said} ({kills} kills, {time.monotonic() - began:.0f} s)", flush=True)
-    print(f"\ncommit {environment.commit()}, {platform.machine()}, {os.cpu_count()} cores")
+    print(f"\ncommit {provenance.commit()}, {platform.machine()}, {os.cpu_count()} cores")
     print("| scenario | killed: the command | killed: a worker | folders compared |")
     print("| --- | --- | --- | --- |")
     for name in names:

@@ -21,10 +21,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from continual_learning.experiments import build, registry
-from continual_learning.experiments.bench import timed
-from continual_learning.experiments.runner import Lanes
-from continual_learning.experiments.study import Study
+from continual_learning.studies import build, registry
+from continual_learning.studies.bench import timed
+from continual_learning.studies.runner import Lanes
+from continual_learning.studies.study import Study
 
 
 def _call(program: Any, hyper: Any, data: Any, state: Any) -> tuple[Any, Any]:

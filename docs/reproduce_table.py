@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from continual_learning.analysis.paper import artefacts, plan
-from continual_learning.analysis.paper.status import Status, status
+from continual_learning.paper import artefacts, plan
+from continual_learning.paper.status import Status, status
 
 PAGE = Path(__file__).with_name("reproduce.md")
 BEGIN, END = "<!-- made by docs/reproduce_table.py -->\n\n", "\n\n<!-- until here -->"

@@ -18,11 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.ppo import PPOConfig, ppo
+from continual_learning.agents.ppo.train import PPOConfig, ppo
 from continual_learning.envs import Episodes, TaskStream, Transition, Uniform
-from continual_learning.experiments.base import MethodSpec
-from continual_learning.experiments.methods import transformation
 from continual_learning.networks import MLP
+from continual_learning.studies.base import MethodSpec
+from continual_learning.studies.methods import transformation
 
 DT, GRAVITY, MASS = 0.05, 10.0, 1.0
 MAX_TORQUE, MAX_SPEED = 2.0, 8.0

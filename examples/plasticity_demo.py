@@ -24,9 +24,10 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from continual_learning.analysis import load, report
+from continual_learning import report
+from continual_learning.analysis import load
 from continual_learning.analysis.style import colours
-from continual_learning.experiments import ahead, launch, registry
+from continual_learning.studies import launch, prefetch, registry
 
 METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama"))
 WINDOW = 5  # tasks that "first" and "last" are the means of
@@ -42,7 +43,7 @@ def study(folder: Path, seeds: int, tasks: int | None) -> pd.DataFrame:
             experiment = experiment.override(tasks=tasks)
         code = launch.run(experiment, list(METHODS), list(range(seeds)), folder)
     if code != 0:
-        ahead.leave(code)  # at once, though the next method may be compiling
+        prefetch.leave(code)  # at once, though the next method may be compiling
         raise SystemExit(code)
     return load(folder)
 

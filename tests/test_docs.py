@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from continual_learning import cli
+from continual_learning import cli, extras
 from continual_learning.analysis import load
-from continual_learning.experiments import extras, launch, registry
+from continual_learning.studies import launch, registry
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -47,19 +47,19 @@ ELSEWHERE = {
         "tests/analysis/test_data_format.py"
     ),
     "continual render runs/ant --method cpr --friction 0.02 --friction 2 --out cpr.mp4": (
-        "tests/experiments/render/test_filmed.py"
+        "tests/video/test_filmed.py"
     ),
-    "continual report runs/digits --watch": "tests/analysis/test_report_page.py",
+    "continual report runs/digits --watch": "tests/report/test_report_page.py",
     "continual run slippery_ant --seeds 15 --launcher submitit --slurm partition=gpu "
     "gpus_per_node=1 cpus_per_task=8 timeout_min=240 --out runs/ant": (
-        "tests/experiments/jobs/test_submitit.py"
+        "tests/jobs/test_submitit.py"
     ),
     "continual run slippery_ant --seeds 15 --launcher ray --ray address=auto num_gpus=1 num_cpus=8 "
-    "--out runs/ant-ray": "tests/experiments/jobs/test_ray.py",
+    "--out runs/ant-ray": "tests/jobs/test_ray.py",
 }
 """What other tests run, and which: of the second line, with a study of an ant that they train; of
 the last two, with other studies."""
-PAGES_ELSEWHERE = {"docs/reproduce.md": "tests/test_cli_paper.py"}
+PAGES_ELSEWHERE = {"docs/reproduce.md": "tests/cli/test_paper.py"}
 """Pages whose every block another test runs, with studies that are made up."""
 PYTHON_ELSEWHERE = {
     "docs/data.md": "tests/envs/test_docs.py",
@@ -67,12 +67,12 @@ PYTHON_ELSEWHERE = {
     "docs/host.md": "tests/envs/test_docs.py",
     "docs/metaworld.md": "tests/envs/test_docs.py",
     "docs/minatar.md": "tests/envs/test_docs.py",
-    "docs/report.md": "tests/analysis/test_report_page.py",
+    "docs/report.md": "tests/report/test_report_page.py",
     "docs/robots.md": "tests/envs/test_streams.py",
-    "docs/run_a_study.md": "tests/test_cli.py",
+    "docs/run_a_study.md": "tests/cli/test_cli.py",
     "docs/sac.md": "tests/envs/test_docs.py",
     "docs/statistics.md": "tests/analysis/test_statistics_page.py",
-    "docs/your_own_method.md": "tests/experiments/test_own_method.py",
+    "docs/your_own_method.md": "tests/studies/test_own_method.py",
 }
 """Pages whose Python another test runs, which also looks at what it leaves."""
 
@@ -178,7 +178,7 @@ def test_the_blocks_of_a_page(name, page_module, tmp_path, monkeypatch, capsys):
                 if line not in ELSEWHERE:
                     left = left[1:]
                     execute(line, left, capsys, diagnostics="dormant_ratio" in text)
-    # Blocks of `text` are what cannot be run here; tests/test_cli.py reads the only file.
+    # Blocks of `text` are what cannot be run here; tests/cli/test_cli.py reads the only file.
     assert {kind for kind, _ in blocks(text)} <= {
         "python",
         "bash",

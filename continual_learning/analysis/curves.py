@@ -13,8 +13,8 @@ import numpy as np
 from continual_learning.analysis import style
 from continual_learning.analysis.loading import STUDIES
 from continual_learning.diagnostics.binning import bin_ends, bin_means
-from continual_learning.experiments.storage.manifest import differences
-from continual_learning.experiments.storage.parts import HYPER
+from continual_learning.studies.store.manifest import differences
+from continual_learning.studies.store.parts import HYPER
 
 if TYPE_CHECKING:
     import pandas as pd

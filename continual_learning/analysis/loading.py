@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from continual_learning.experiments import extras, spec
-from continual_learning.experiments.base import trusted
-from continual_learning.experiments.errors import StudyError
-from continual_learning.experiments.jobs.tree import is_tree
-from continual_learning.experiments.storage import manifest
-from continual_learning.experiments.storage.files import StoreError
-from continual_learning.experiments.storage.parts import HYPER, Parts, in_order, read_part
-from continual_learning.experiments.sweeps.contents import Part, parts
-from continual_learning.experiments.sweeps.sweep import is_sweep
+from continual_learning import extras
+from continual_learning.jobs.tree import is_tree
+from continual_learning.schema.errors import StudyError
+from continual_learning.studies import spec
+from continual_learning.studies.base import trusted
+from continual_learning.studies.store import manifest
+from continual_learning.studies.store.files import StoreError
+from continual_learning.studies.store.parts import HYPER, Parts, in_order, read_part
+from continual_learning.sweeps.contents import Part, parts
+from continual_learning.sweeps.sweep import is_sweep
 
 extras.require("studies", "pyarrow", "pandas")
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from continual_learning.cli import bench, completion, paper, report, studies, sweep
-from continual_learning.experiments import ahead
-from continual_learning.experiments.errors import RunError, StudyError, printable, unknown
-from continual_learning.experiments.storage.files import MachineError, of_machine
 from continual_learning.installation import VERSION
+from continual_learning.schema.errors import RunError, StudyError, printable, unknown
+from continual_learning.studies import prefetch
+from continual_learning.studies.store.files import MachineError, of_machine
 
 FAILED = 2
 """Exit code where the message says what to put right."""
@@ -51,8 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends already
         print("continual: interrupted", file=sys.stderr)
-        code = ahead.INTERRUPTED
-    ahead.leave(code)
+        code = prefetch.INTERRUPTED
+    prefetch.leave(code)
     return code
 
 

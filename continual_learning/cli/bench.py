@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from continual_learning.cli import studies
-from continual_learning.experiments import bounds, options
-from continual_learning.experiments.errors import StudyError
+from continual_learning.cli import options, studies
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError
 
 
 def add(command: Any) -> None:
@@ -61,11 +61,11 @@ def measured(
     trust_modules: bool = False,
 ) -> None:
     """Measures, prints a table, and writes it to a file."""
-    from continual_learning.experiments import extras
+    from continual_learning import extras
 
     extras.require("studies")
-    from continual_learning.experiments import bench
-    from continual_learning.experiments.launch import prepare
+    from continual_learning.studies import bench
+    from continual_learning.studies.launch import prepare
 
     prepare(trust_modules=trust_modules)
     print(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from continual_learning.experiments import registry
-from continual_learning.experiments.errors import unknown
+from continual_learning.schema.errors import unknown
+from continual_learning.studies import registry
 
 SHELLS = ("bash", "zsh")
 

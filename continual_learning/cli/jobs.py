@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import bounds, extras, options
-from continual_learning.experiments.errors import StudyError, command, unknown
+from continual_learning import extras
+from continual_learning.cli import options
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError, command, unknown
 
 _OWNERS = {"parallel": "local", "slurm": "submitit", "ray": "ray"}
 """{option: the launcher that it is for}."""
@@ -60,7 +62,7 @@ def join(args: argparse.Namespace) -> None:
             raise unknown("value of --distributed", name, _EXAMPLES)
         if isinstance(value, str) != (name == "coordinator"):
             raise StudyError(f"--distributed {name}={value}: write {_EXAMPLES[name]}.")
-    from continual_learning.experiments import processes
+    from continual_learning.studies import processes
 
     processes.join(**given)
 
@@ -93,8 +95,8 @@ def run(
 ) -> int:
     """Divides a study into jobs and runs them; the exit code."""
     extras.require("studies")
-    from continual_learning.experiments.jobs import manage
-    from continual_learning.experiments.jobs.job import divide
+    from continual_learning.jobs import manage
+    from continual_learning.jobs.job import divide
 
     jobs = divide(experiment, methods, seeds, args.seeds_per_job)
     return manage.begin(args.out, jobs, asked_launcher(args), running_of(running))
@@ -111,7 +113,7 @@ def resume(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> i
             )
         return None
     extras.require("studies")
-    from continual_learning.experiments.jobs import manage
+    from continual_learning.jobs import manage
 
     launcher = asked_launcher(args) if chosen(args) else None
     return manage.resume(folder, launcher, running_of(running), retry=args.retry)
@@ -124,7 +126,7 @@ def _resume_sweep(args: argparse.Namespace, folder: Path, running: dict[str, Any
     for extra in ("studies", *running["sinks"]):
         extras.require(extra)
     from continual_learning.cli import sweep_runs
-    from continual_learning.experiments import launch
+    from continual_learning.studies import launch
 
     launch.prepare(running["deterministic"], running["trust_modules"])
     return sweep_runs.resume(folder, checked_launcher(args), running, retry=args.retry)
@@ -135,8 +137,8 @@ def status(folder: Path) -> str | None:
     if not _is_tree(folder) and not _is_sweep(folder):
         return None
     extras.require("studies")
-    from continual_learning.experiments.jobs import manage
-    from continual_learning.experiments.sweeps import status
+    from continual_learning.jobs import manage
+    from continual_learning.sweeps import status
 
     return status.describe(folder) if _is_sweep(folder) else manage.status(folder)
 
@@ -151,13 +153,13 @@ def check_single(folder: Path) -> None:
 
 
 def _is_tree(folder: Path) -> bool:
-    from continual_learning.experiments.jobs.tree import is_tree
+    from continual_learning.jobs.tree import is_tree
 
     return is_tree(folder)
 
 
 def _is_sweep(folder: Path) -> bool:
-    from continual_learning.experiments.sweeps.sweep import is_sweep
+    from continual_learning.sweeps.sweep import is_sweep
 
     return is_sweep(folder)
 
@@ -166,7 +168,7 @@ def checked_launcher(args: argparse.Namespace) -> dict[str, Any] | None:
     """The launcher that the options describe as plain data, if they do, and if it can work here."""
     if not chosen(args):
         return None
-    from continual_learning.experiments.jobs import launchers
+    from continual_learning.jobs import launchers
 
     launcher = asked_launcher(args)
     launcher.check()
@@ -175,7 +177,7 @@ def checked_launcher(args: argparse.Namespace) -> dict[str, Any] | None:
 
 def asked_launcher(args: argparse.Namespace) -> Any:
     """The launcher that the options describe."""
-    from continual_learning.experiments.jobs import launchers
+    from continual_learning.jobs import launchers
 
     for name, owner in _OWNERS.items():
         if getattr(args, name) is not None and args.launcher != owner:
@@ -207,7 +209,7 @@ def _values(flag: str, texts: list[str]) -> dict[str, Any]:
 
 def running_of(given: dict[str, Any]) -> Any:
     """Options of a study as those of jobs."""
-    from continual_learning.experiments.jobs.running import Running
+    from continual_learning.jobs.running import Running
 
     return Running(**{**given, "sinks": tuple(given["sinks"])})
 

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from continual_learning.cli import bench, jobs, studies
-from continual_learning.experiments import extras, options
-from continual_learning.experiments.errors import StudyError, printable, unknown
+from continual_learning import extras
+from continual_learning.cli import bench, jobs, options, studies
+from continual_learning.schema.errors import StudyError, printable, unknown
 
 _FORMATS = ("md", "tex", "csv")
 
@@ -64,7 +64,7 @@ def _table(args: argparse.Namespace) -> int:
     form = args.format or (args.out.suffix[1:] if args.out else "md")
     if form not in _FORMATS:
         raise unknown("format of a table", form, _FORMATS)
-    from continual_learning.analysis import tables
+    from continual_learning.paper import tables
 
     text = tables.WRITERS[form](tables.make(id, args.folders))
     if args.out is None:
@@ -79,7 +79,7 @@ def _figure(args: argparse.Namespace) -> int:
         return _listed("figure")
     id = _id(args, "figure")
     extras.require("figures")
-    from continual_learning.analysis import figures
+    from continual_learning.paper import figures
 
     path = args.out or Path(f"{id}.svg")
     figures.check_format(path)
@@ -89,8 +89,8 @@ def _figure(args: argparse.Namespace) -> int:
 
 
 def _reproduce(args: argparse.Namespace) -> int:
-    from continual_learning.analysis.paper import artefacts, plan
-    from continual_learning.analysis.paper.folders import whole
+    from continual_learning.paper import artefacts, plan
+    from continual_learning.paper.folders import whole
 
     if args.list:
         folders = [each for word in args.words for each in whole(word)]
@@ -124,11 +124,11 @@ def _ensure(
     args: argparse.Namespace, spec: Any, methods: list[str], folder: Path, end: float | None
 ) -> int:
     """Runs a study, or what is left of it, also in jobs; the exit code."""
-    from continual_learning.analysis.paper import plan
-    from continual_learning.analysis.paper.folders import whole
-    from continual_learning.experiments.jobs import tree
-    from continual_learning.experiments.storage import manifest
-    from continual_learning.experiments.study import Study
+    from continual_learning.jobs import tree
+    from continual_learning.paper import plan
+    from continual_learning.paper.folders import whole
+    from continual_learning.studies.store import manifest
+    from continual_learning.studies.study import Study
 
     in_jobs = tree.is_tree(folder)
     begun = in_jobs or (folder / manifest.STUDY).exists()
@@ -159,8 +159,8 @@ def _ensure(
 
 def _resume_jobs(folder: Path, running: dict[str, Any]) -> int:
     """Goes on with the jobs of a study; the exit code, 75 also if a scheduler has them now."""
-    from continual_learning.experiments.jobs import manage, states, tree
-    from continual_learning.experiments.launch import REQUEUE
+    from continual_learning.jobs import manage, states, tree
+    from continual_learning.studies.launch import REQUEUE
 
     code = manage.resume(folder, running=jobs.running_of(running))
     words = {state.word for state in states.states(tree.read(folder)).values()}
@@ -172,8 +172,8 @@ def _resume_jobs(folder: Path, running: dict[str, Any]) -> int:
 
 def _ensure_times(args: argparse.Namespace, artefact: Any, out: Path) -> Path:
     """Measures how long methods take, unless that was done; the file."""
-    from continual_learning.analysis.paper.numbers import results
-    from continual_learning.experiments import build, registry
+    from continual_learning.paper.numbers import results
+    from continual_learning.studies import build, registry
 
     path = out / f"{artefact.timed}_times.json"
     if not path.exists():
@@ -188,13 +188,13 @@ def _ensure_times(args: argparse.Namespace, artefact: Any, out: Path) -> Path:
 def _build(artefact: Any, folders: list[Path], out: Path) -> list[Path]:
     """Makes the table or the figure in every format; where it is."""
     if artefact.kind == "table":
-        from continual_learning.analysis import tables
+        from continual_learning.paper import tables
 
         table = tables.make(artefact.id, folders)
         for form, write in tables.WRITERS.items():
             _write(out / f"{artefact.id}.{form}", write(table))
         return [out / f"{artefact.id}.{form}" for form in tables.WRITERS]
-    from continual_learning.analysis import figures
+    from continual_learning.paper import figures
 
     chart = figures.make(artefact.id, folders)
     paths = [out / f"{artefact.id}.{form}" for form in ("svg", "pdf", "png")]
@@ -204,7 +204,7 @@ def _build(artefact: Any, folders: list[Path], out: Path) -> list[Path]:
 
 
 def _listed(kind: str) -> int:
-    from continual_learning.analysis.paper import artefacts
+    from continual_learning.paper import artefacts
 
     for each in artefacts.of_kind(kind):
         label = each.label or "not in the paper"

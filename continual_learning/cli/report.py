@@ -7,8 +7,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from continual_learning.experiments import bounds, extras, options
-from continual_learning.experiments.errors import StudyError
+from continual_learning import extras
+from continual_learning.cli import options
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError
 
 
 def add(command: Any) -> None:
@@ -57,11 +59,11 @@ def _report(args: argparse.Namespace) -> int:
     extras.require("studies")
     words = [shlex.quote(str(folder)) for folder in args.folders]
     if args.watch:
-        from continual_learning.analysis.report.live import watch
+        from continual_learning.report.live import watch
 
         watch(args.folders, port=args.port or 0)
         return 0
-    from continual_learning.analysis import report
+    from continual_learning import report
 
     out = args.out or Path("report.html")
     report.write(

@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from continual_learning.cli import jobs
-from continual_learning.experiments import bounds, build, extras, options, registry, spec
-from continual_learning.experiments.errors import StudyError
+from continual_learning import extras
+from continual_learning.cli import jobs, options
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError
+from continual_learning.studies import build, registry, spec
 
 
 def add(command: Any, words: list[str]) -> None:
@@ -249,7 +251,7 @@ def _render(args: argparse.Namespace) -> int:
     lane = options.numbers("--lane", args.lane, "max_reset=0.03")
     jobs.check_single(folder)
     extras.require("studies")
-    from continual_learning.experiments import render
+    from continual_learning.video import render
 
     same = ("method", "seed", "steps", "stochastic", "renderer", "size", "fps", "force")
     given = {name: getattr(args, name) for name in same}
@@ -258,7 +260,7 @@ def _render(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from continual_learning.experiments import doctor
+    from continual_learning.studies import doctor
 
     return doctor.main()
 
@@ -292,6 +294,6 @@ def launch(args: argparse.Namespace) -> Any:
     """The module that runs studies, once all that it needs is known to be there."""
     for extra in ("studies", *_sinks(args)):
         extras.require(extra)
-    from continual_learning.experiments import launch
+    from continual_learning.studies import launch
 
     return launch

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from continual_learning.cli import jobs, studies
-from continual_learning.experiments import bounds, build, extras, options, registry
-from continual_learning.experiments.errors import StudyError, unknown
+from continual_learning import extras
+from continual_learning.cli import jobs, options, studies
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.studies import build, registry
 
 _BATCH = 16
 _UNITS = {"": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -101,7 +103,7 @@ def _sweep(args: argparse.Namespace) -> int:
     running = studies.running(args)
     launch.prepare(running["deterministic"], running["trust_modules"])
     from continual_learning.cli import sweep_runs
-    from continual_learning.experiments.sweeps.sweep import Setup, begun
+    from continual_learning.sweeps.sweep import Setup, begun
 
     sweep = _asked(args)
     setup = Setup(args.memory, args.lanes, jobs.checked_launcher(args))
@@ -112,8 +114,9 @@ def _sweep(args: argparse.Namespace) -> int:
 
 def _asked(args: argparse.Namespace) -> Any:
     """The sweep that the options describe."""
-    from continual_learning.experiments.sweeps import paper, settings
-    from continual_learning.experiments.sweeps.sweep import FIRST_SEED, Sweep
+    from continual_learning.paper import grids as paper
+    from continual_learning.sweeps import settings
+    from continual_learning.sweeps.sweep import FIRST_SEED, Sweep
 
     experiment = build.fitted(options.resolve(registry.get(args.experiment, args.scale), args))
     reported = build.fitted(options.resolve(registry.get(args.experiment), args))
@@ -160,7 +163,7 @@ def _select(args: argparse.Namespace) -> int:
 
 
 def _seeds(text: str) -> list[int]:
-    from continual_learning.experiments.sweeps.sweep import FIRST_SEED
+    from continual_learning.sweeps.sweep import FIRST_SEED
 
     found = options.seeds(text)
     if text.isdecimal():

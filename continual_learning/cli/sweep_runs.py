@@ -14,25 +14,16 @@ from typing import Any
 
 import jax
 
-from continual_learning.analysis import selection
 from continual_learning.cli.jobs import running_of
-from continual_learning.experiments.errors import command, printable
-from continual_learning.experiments.jobs import launchers, manage, states
-from continual_learning.experiments.jobs import tree as trees
-from continual_learning.experiments.jobs.launchers.submitit import Submitit
-from continual_learning.experiments.study import Study
-from continual_learning.experiments.sweeps import halving, plan, run, sampling
-from continual_learning.experiments.sweeps.grid import Configuration
-from continual_learning.experiments.sweeps.lanes import candidates, point
-from continual_learning.experiments.sweeps.sweep import (
-    BEST,
-    Setup,
-    Sweep,
-    last_jobs,
-    read,
-    read_setup,
-    write,
-)
+from continual_learning.jobs import launchers, manage, states
+from continual_learning.jobs import tree as trees
+from continual_learning.jobs.launchers.submitit import Submitit
+from continual_learning.schema.errors import command, printable
+from continual_learning.studies.study import Study
+from continual_learning.sweeps import halving, plan, run, sampling, selection
+from continual_learning.sweeps.grid import Configuration
+from continual_learning.sweeps.lanes import candidates, point
+from continual_learning.sweeps.sweep import BEST, Setup, Sweep, last_jobs, read, read_setup, write
 
 
 def begin(folder: Path, sweep: Sweep, setup: Setup) -> None:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from continual_learning.envs.base import DiscreteEnvironment, Environment, Transition
-    from continual_learning.envs.datasets import Dataset, load_dataset
-    from continual_learning.envs.delayed import Delayed
+    from continual_learning.envs.datasets.dataset import Dataset, load_dataset
+    from continual_learning.envs.datasets.stream import SupervisedStream, Task
     from continual_learning.envs.episodes import Episodes, EpisodesState, Live, Timestep
     from continual_learning.envs.errors import DatasetError
     from continual_learning.envs.minatar import MinAtar
+    from continual_learning.envs.robots.delayed import Delayed
     from continual_learning.envs.streams import (
         Integers,
         Interval,
@@ -26,12 +27,11 @@ if TYPE_CHECKING:
         parse_changes,
         parse_draw,
     )
-    from continual_learning.envs.supervised import SupervisedStream, Task
 
 _HOMES = {
     "base": ("DiscreteEnvironment", "Environment", "Transition"),
-    "datasets": ("Dataset", "load_dataset"),
-    "delayed": ("Delayed",),
+    "datasets.dataset": ("Dataset", "load_dataset"),
+    "robots.delayed": ("Delayed",),
     "episodes": ("Episodes", "EpisodesState", "Live", "Timestep"),
     "errors": ("DatasetError",),
     "minatar": ("MinAtar",),
@@ -45,7 +45,7 @@ _HOMES = {
         "parse_changes",
         "parse_draw",
     ),
-    "supervised": ("SupervisedStream", "Task"),
+    "datasets.stream": ("SupervisedStream", "Task"),
 }
 
 __all__ = [

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from continual_learning.envs.delayed import Delayed
 from continual_learning.envs.robots import Ant, Humanoid
+from continual_learning.envs.robots.delayed import Delayed
 from continual_learning.envs.robots.physics import Backend
 from continual_learning.envs.streams import LogUniform, TaskStream, parse_changes
 

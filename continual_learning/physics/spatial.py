@@ -11,15 +11,7 @@ from typing import NamedTuple
 
 import jax
 
-from continual_learning.physics.scalars import (
-    ONE,
-    ZERO,
-    Number,
-    Scalar,
-    sine_cosine,
-    sqrt,
-    where,
-)
+from continual_learning.physics.scalars import ONE, ZERO, Number, Scalar, sine_cosine, sqrt, where
 
 TINY = 1e-15
 """MuJoCo's mjMINVAL, below which a length counts as zero."""

@@ -20,8 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from continual_learning.analysis import figures
-from continual_learning.analysis.figures import theme
 from continual_learning.optim import (
     CBP,
     CPR,
@@ -32,6 +30,8 @@ from continual_learning.optim import (
     attach_reset_method,
 )
 from continual_learning.optim.shapes import phi
+from continual_learning.paper import figures
+from continual_learning.paper.figures import theme
 
 HERE = Path(__file__).parent
 SIZES = (6, 8, 8, 3)

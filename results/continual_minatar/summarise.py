@@ -19,12 +19,12 @@ import pandas as pd
 
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis import load
-from continual_learning.analysis.paper.numbers import results
 from continual_learning.analysis.style import colours, name
 from continual_learning.analysis.summary import as_published, ours
-from continual_learning.analysis.tables.table import measured
-from continual_learning.analysis.tables.writers import shown
-from continual_learning.experiments import registry
+from continual_learning.paper.numbers import results
+from continual_learning.paper.tables.table import measured
+from continual_learning.paper.tables.writers import shown
+from continual_learning.studies import registry
 
 HERE = Path(__file__).parent
 CURVES, SETTINGS, RESETS = (HERE / f"{name}.csv" for name in ("curves", "settings", "resets"))

@@ -6,13 +6,13 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.agents.classifier import (
+from continual_learning.agents.supervised.train import (
     STREAM,
     ClassifierConfig,
     ClassifierData,
     classifier,
 )
-from continual_learning.envs.supervised import SupervisedStream
+from continual_learning.envs.datasets.stream import SupervisedStream
 from continual_learning.networks import MLP
 from continual_learning.optim import CPR, NoReset, attach_reset_method
 

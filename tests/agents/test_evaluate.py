@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents.evaluate import Evaluation, first_returns
-from continual_learning.agents.tasks import Tasks
+from continual_learning.agents.common.evaluate import Evaluation, first_returns
+from continual_learning.agents.common.tasks import Tasks
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.streams import TaskStream, Uniform, Values
 from tests.agents import probes

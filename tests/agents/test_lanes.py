@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents.lanes import over_lanes
-from continual_learning.agents.sac_calls import Step
+from continual_learning.agents.common.lanes import over_lanes
+from continual_learning.agents.sac.calls import Step
 
 STEP = Step(np.int32(3), *(jnp.arange(4.0).reshape(2, 2) * i for i in (1, 10, 100)))
 """Of two lanes."""

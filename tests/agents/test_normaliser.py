@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.normaliser import MIN_STD, Normaliser
+from continual_learning.agents.common.normalizer import MIN_STD, Normaliser
 
 
 def test_nothing_seen_changes_nothing():

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents.normaliser import Normaliser
-from continual_learning.agents.ppo import ppo
-from continual_learning.agents.ppo_config import PPOConfig
-from continual_learning.agents.returns import gae, shifted
+from continual_learning.agents.common.normalizer import Normaliser
+from continual_learning.agents.ppo.config import PPOConfig
+from continual_learning.agents.ppo.returns import gae, shifted
+from continual_learning.agents.ppo.train import ppo
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.streams import TaskStream, Values
-from continual_learning.experiments import methods
-from continual_learning.experiments.base import MethodSpec
 from continual_learning.networks import MLP
+from continual_learning.studies import methods
+from continual_learning.studies.base import MethodSpec
 from tests.agents import probes
 from tests.agents.running import Run, equal, shapes, through_numpy
 

@@ -6,8 +6,8 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.agents.ppo import ppo
-from continual_learning.agents.ppo_config import PPOConfig
+from continual_learning.agents.ppo.config import PPOConfig
+from continual_learning.agents.ppo.train import ppo
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import MLP, DiagonalGaussian

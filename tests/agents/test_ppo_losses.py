@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents.ppo_losses import explained_variance, policy_loss, value_loss
+from continual_learning.agents.ppo.losses import explained_variance, policy_loss, value_loss
 from continual_learning.networks import DiagonalGaussian
 
 # Standard normals; old densities such that the ratios are 2, 1, 0.5.

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents.published_return import PublishedReturn
+from continual_learning.agents.sac.published_return import PublishedReturn
 from continual_learning.envs.episodes import Episodes
 from tests.agents import probes
 

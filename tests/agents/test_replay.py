@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents.replay import Experience, Replay
+from continual_learning.agents.sac.replay import Experience, Replay
 
 ACTION = jax.ShapeDtypeStruct((2,), jnp.float32)
 SIZE = 11  # not whole bytes

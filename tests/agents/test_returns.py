@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents.returns import gae, shifted
+from continual_learning.agents.ppo.returns import gae, shifted
 
 
 def column(*values):

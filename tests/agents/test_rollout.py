@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from continual_learning.agents.rollout import collect
+from continual_learning.agents.ppo.rollout import collect
 from continual_learning.envs.episodes import Episodes
 from tests.agents.probes import Probe, transition
 

@@ -12,15 +12,15 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.agents.sac import sac
-from continual_learning.agents.sac_config import SACConfig
+from continual_learning.agents.sac.config import SACConfig
+from continual_learning.agents.sac.train import sac
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.streams import TaskStream, Values
-from continual_learning.experiments import methods
-from continual_learning.experiments.base import MethodSpec
-from continual_learning.experiments.storage.store import Store
 from continual_learning.networks import MLP
 from continual_learning.optim import NoReset, attach_reset_method
+from continual_learning.studies import methods
+from continual_learning.studies.base import MethodSpec
+from continual_learning.studies.store.store import Store
 from tests.agents import probes
 from tests.agents.running import Run, equal, shapes, through_numpy
 

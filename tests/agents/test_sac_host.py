@@ -10,16 +10,16 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.agents.host_statistics import Tally
-from continual_learning.agents.sac import sac
-from continual_learning.agents.sac_config import SACConfig
-from continual_learning.agents.sac_host import sac_host
+from continual_learning.agents.common.host_statistics import Tally
+from continual_learning.agents.sac.config import SACConfig
+from continual_learning.agents.sac.host import sac_host
+from continual_learning.agents.sac.train import sac
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.host import HostTimestep
 from continual_learning.envs.streams import TaskStream, Values
-from continual_learning.experiments.runner import Lanes
 from continual_learning.networks import MLP, TanhGaussian
 from continual_learning.optim import NoReset, attach_reset_method
+from continual_learning.studies.runner import Lanes
 from tests.agents import host_probes, probes
 from tests.agents.running import Run, equal, through_numpy
 from tests.agents.test_sac import CONFIG, optimizer

@@ -9,8 +9,8 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.agents.sac import sac
-from continual_learning.agents.sac_config import SACConfig
+from continual_learning.agents.sac.config import SACConfig
+from continual_learning.agents.sac.train import sac
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import MLP, Categorical, TanhGaussian

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents import sac_losses
+from continual_learning.agents.sac import losses as sac_losses
 from continual_learning.networks import Categorical
 
 

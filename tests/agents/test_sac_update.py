@@ -10,10 +10,10 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.agents.network import Network
-from continual_learning.agents.replay import Experience
-from continual_learning.agents.sac_actions import Continuous, Discrete, actions_of
-from continual_learning.agents.sac_update import Learner, apart, renewed, update
+from continual_learning.agents.common.network import Network
+from continual_learning.agents.sac.actions import Continuous, Discrete, actions_of
+from continual_learning.agents.sac.replay import Experience
+from continual_learning.agents.sac.update import Learner, apart, renewed, update
 from continual_learning.networks import MLP, Categorical, TanhGaussian
 
 SEEN, BATCH = 2, 6

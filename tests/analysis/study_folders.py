@@ -11,9 +11,9 @@ from zlib import crc32
 
 import numpy as np
 
-from continual_learning.experiments import registry, spec
-from continual_learning.experiments.storage.store import Store
-from continual_learning.experiments.study import Study
+from continual_learning.studies import registry, spec
+from continual_learning.studies.store.store import Store
+from continual_learning.studies.study import Study
 
 METHODS = ("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb")
 """Those of the paper."""

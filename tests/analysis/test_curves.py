@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from continual_learning.analysis import load
 from continual_learning.analysis.curves import Curves, CurvesError, curves, main_metric
-from continual_learning.experiments import registry, spec
-from continual_learning.experiments.storage.store import Store
+from continual_learning.studies import registry, spec
+from continual_learning.studies.store.store import Store
 from tests.analysis.synthetic import table, tables
-from tests.experiments.toy_study import STUDY
+from tests.studies.toy_study import STUDY
 
 NAN = np.nan
 

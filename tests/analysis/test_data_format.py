@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from continual_learning.experiments.storage.store import Store
-from tests.experiments.toy_study import ENVIRONMENT, STUDY, rows_of, state_after, train
+from continual_learning.studies.store.store import Store
+from tests.studies.toy_study import ENVIRONMENT, STUDY, rows_of, state_after, train
 
 PAGE = (Path(__file__).parents[2] / "docs" / "data_format.md").read_text()
 PYTHON = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)

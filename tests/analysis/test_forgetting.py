@@ -77,7 +77,7 @@ def test_columns(words, name):
 
 
 def test_columns_are_those_that_are_written():
-    from continual_learning.agents import host_evaluate
+    from continual_learning.agents.common import host_evaluate
 
     for task in ("pick-place", "Pendulum-v1", "button-press-topdown"):
         assert column(task) == f"eval_{host_evaluate.column(task)}"

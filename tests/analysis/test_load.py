@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from continual_learning.analysis import load
-from continual_learning.experiments.storage.store import Store, StoreError
-from tests.experiments.toy_study import ENVIRONMENT, STUDY, rows_of, state_after, table_of, train
+from continual_learning.studies.store.store import Store, StoreError
+from tests.studies.toy_study import ENVIRONMENT, STUDY, rows_of, state_after, table_of, train
 
 
 @pytest.fixture

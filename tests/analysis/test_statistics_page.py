@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from continual_learning.experiments import registry, spec
-from continual_learning.experiments.storage.store import Store
+from continual_learning.studies import registry, spec
+from continual_learning.studies.store.store import Store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text()
 CODE = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)

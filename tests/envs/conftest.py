@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from continual_learning.envs import mnist
+from continual_learning.envs.datasets import mnist
 
 
 def idx(array):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from continual_learning.envs import Dataset, DatasetError, load_dataset
-from continual_learning.envs.download import is_intact
-from continual_learning.envs.mnist import FILES, cache_folder
+from continual_learning.envs.datasets.download import is_intact
+from continual_learning.envs.datasets.mnist import FILES, cache_folder
 
 REAL = os.environ.get("CONTINUAL_LEARNING_MNIST")
 

@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from continual_learning.envs import DatasetError, download, load_dataset, mnist
+from continual_learning.envs import DatasetError, load_dataset
+from continual_learning.envs.datasets import download, mnist
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 import pandas as pd
 import pytest
 
-from continual_learning.analysis import report
+from continual_learning import report
 from examples import plasticity_demo
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from continual_learning import cli
 from continual_learning.cli import bench, sweep_runs
-from continual_learning.experiments import bounds, launch, render
-from continual_learning.experiments.jobs import launchers, manage
+from continual_learning.jobs import launchers, manage
+from continual_learning.schema import bounds
+from continual_learning.studies import launch
+from continual_learning.video import render
 from tests.hostile import cases
 
 COMMANDS = {

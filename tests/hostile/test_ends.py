@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from continual_learning import cli
-from continual_learning.experiments import registry
-from continual_learning.experiments.errors import printable
-from continual_learning.experiments.jobs import tree
-from continual_learning.experiments.jobs.job import divide
-from continual_learning.experiments.storage.store import Store
-from tests.experiments.toy_study import ENVIRONMENT, STUDY
+from continual_learning.jobs import tree
+from continual_learning.jobs.job import divide
+from continual_learning.schema.errors import printable
+from continual_learning.studies import registry
+from continual_learning.studies.store.store import Store
+from tests.studies.toy_study import ENVIRONMENT, STUDY
 
 ROOT = Path(__file__).parents[2]
 SMALL = registry.get("permuted_digits").at_scale("smoke")

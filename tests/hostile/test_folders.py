@@ -7,13 +7,13 @@ import tomli_w
 
 from continual_learning import cli
 from continual_learning.cli import sweep_runs
-from continual_learning.experiments import launch, registry
-from continual_learning.experiments.jobs import manage, tree
-from continual_learning.experiments.jobs.job import divide
-from continual_learning.experiments.storage.store import Store
-from continual_learning.experiments.study import Study
-from continual_learning.experiments.sweeps import sweep as sweeps
-from continual_learning.experiments.sweeps.grid import Grid
+from continual_learning.jobs import manage, tree
+from continual_learning.jobs.job import divide
+from continual_learning.studies import launch, registry
+from continual_learning.studies.store.store import Store
+from continual_learning.studies.study import Study
+from continual_learning.sweeps import sweep as sweeps
+from continual_learning.sweeps.grid import Grid
 from tests.hostile import cases
 
 SPEC = registry.get("permuted_digits").at_scale("smoke")

@@ -7,9 +7,10 @@ import random
 import pytest
 import tomli_w
 
-from continual_learning.experiments import bounds, registry, spec
-from continual_learning.experiments.errors import StudyError
-from continual_learning.experiments.fields import fields_of
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError
+from continual_learning.schema.fields import fields_of
+from continual_learning.studies import registry, spec
 from tests.hostile import cases
 
 PRESETS = ("permuted_digits", "slippery_ant", "continual_minatar", "gymnasium")

@@ -9,14 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.optim import (
-    CBP,
-    CPR,
-    ReDo,
-    ReGraMa,
-    ShrinkAndPerturb,
-    attach_reset_method,
-)
+from continual_learning.optim import CBP, CPR, ReDo, ReGraMa, ShrinkAndPerturb, attach_reset_method
 from continual_learning.optim.branch import when
 
 # Everything here compiles far longer than it runs.

@@ -8,8 +8,6 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.experiments import registry
-from continual_learning.experiments.methods import transformation
 from continual_learning.networks import MLP
 from continual_learning.optim import (
     CBP,
@@ -22,6 +20,8 @@ from continual_learning.optim import (
 )
 from continual_learning.optim.fresh import INITIALIZERS, draw
 from continual_learning.optim.trees import arrays
+from continual_learning.studies import registry
+from continual_learning.studies.methods import transformation
 
 METHODS = [CPR(), CBP(), ReDo(0.1, 10), ReGraMa(0.1, 10), ShrinkAndPerturb(0.1, 0.1, 10)]
 FULL = {"max_reset": 1.0, "sharpness": 0.0}  # redraws every unit

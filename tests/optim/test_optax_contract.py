@@ -9,11 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.optim import (
-    ShrinkAndPerturb,
-    attach_reset_method,
-    recognise_units,
-)
+from continual_learning.optim import ShrinkAndPerturb, attach_reset_method, recognise_units
 from tests.optim.rollouts import (
     METHODS,
     STEPS,

@@ -13,11 +13,7 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.optim import (
-    CPR,
-    ReGraMa,
-    attach_reset_method,
-)
+from continual_learning.optim import CPR, ReGraMa, attach_reset_method
 from tests.optim.rollouts import (
     HEAD,
     METHODS,

@@ -15,8 +15,8 @@ import jax
 import numpy as np
 import optax
 
-from continual_learning.agents.sac import sac
-from continual_learning.agents.sac_config import SACConfig
+from continual_learning.agents.sac.config import SACConfig
+from continual_learning.agents.sac.train import sac
 from continual_learning.envs.episodes import Episodes
 from continual_learning.envs.minatar import GAMES, MinAtar
 from continual_learning.envs.streams import TaskStream

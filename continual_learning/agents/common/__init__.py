@@ -1,0 +1,1 @@
+"""What several agents share: the training program, networks with their units, evaluations."""

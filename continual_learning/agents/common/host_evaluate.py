@@ -1,0 +1,122 @@
+"""Deterministic episodes on every task met so far, in a pool of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from continual_learning.agents.common.host_statistics import HostColumns
+from continual_learning.envs.host.pool import Pool
+from continual_learning.envs.host.protocol import HostStream
+
+Act = Callable[[Any, np.ndarray], Any]
+"""(parameters of the policies [lanes, …], observations [lanes, envs, …]) -> actions."""
+
+
+class HostEvaluation:
+    """How well policies do on the tasks of a stream.
+
+    The workers are started by the first evaluation; an environment per episode.
+
+    Args:
+      stream: the tasks.
+      seeds: of the lanes.
+      tasks: how many are trained on, over and over those of the stream.
+      episodes: of each task.
+      workers, nonfinite: as for `Pool`.
+    """
+
+    def __init__(
+        self,
+        stream: HostStream,
+        seeds: Sequence[int],
+        tasks: int,
+        episodes: int,
+        workers: int | None,
+        nonfinite: Literal["refuse", "end"] = "refuse",
+    ):
+        self._stream, self._seeds, self._episodes = stream, seeds, episodes
+        self._workers = workers
+        self._nonfinite: Literal["refuse", "end"] = nonfinite
+        self._rounds = -(-tasks // len(stream.names))
+        named = [(column(name), i) for i, name in enumerate(stream.names[:tasks])]
+        # Of tasks with one name, the first stands for all.
+        self._tasks = dict(reversed(named))
+        self._tasks = {name: self._tasks[name] for name, _ in named}
+        self._pool: Pool | None = None
+
+    def close(self) -> None:
+        """Ends the workers."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def unsaid(self) -> HostColumns:
+        """All columns of an evaluation that is not due: nothing was measured, at no cost."""
+        empty = np.full(len(self._seeds), np.nan, np.float32)
+        columns = {
+            _name(task, metric): empty
+            for metric in self._measures
+            for task in ("seen", *self._tasks)
+        }
+        return {**columns, "evaluation_steps": np.zeros(len(self._seeds), np.int32)}
+
+    def evaluate(self, act: Act, params: Any, now: int, number: int) -> HostColumns:
+        """Plays the episodes.
+
+        Args:
+          act: deterministic.
+          params: of the policies.
+          now: number of the task in training.
+          number: of the evaluation, from 0. Each has episodes of its own, none of them trained on.
+
+        Returns:
+          Each [lanes]: "eval_NAME", the mean return on every task met so far, NaN for the others,
+          and "eval_seen", the mean of these; "eval_NAME_METRIC" and "eval_seen_METRIC", likewise
+          what the last step of an episode said; "evaluation_steps", what a lane's episodes took.
+        """
+        columns = self.unsaid()
+        met = {name: i for name, i in self._tasks.items() if i <= now}
+        for name, index in met.items():
+            task = index + len(self._stream.names) * (self._rounds + number)
+            found, steps = self._play(act, params, task)
+            columns |= {_name(name, metric): found[metric] for metric in self._measures}
+            columns["evaluation_steps"] = columns["evaluation_steps"] + steps
+        for metric in self._measures:
+            of_met = np.stack([columns[_name(name, metric)] for name in met])
+            columns[_name("seen", metric)] = of_met.mean(axis=0)
+        return columns
+
+    @property
+    def _measures(self) -> tuple[str, ...]:
+        return ("", *self._stream.metrics)
+
+    def _play(self, act: Act, params: Any, task: int) -> tuple[HostColumns, np.ndarray]:
+        """Means over the first episode of every environment, and the steps these took."""
+        if self._pool is None:
+            self._pool = Pool(
+                self._stream, self._seeds, self._episodes, self._workers, self._nonfinite
+            )
+        pool, shape = self._pool, (len(self._seeds), self._episodes)
+        pool.enter(task)
+        found = {metric: np.full(shape, np.nan, np.float32) for metric in self._measures}
+        playing, steps = np.ones(shape, bool), np.zeros(len(self._seeds), np.int32)
+        while playing.any():
+            steps += playing.sum(axis=1, dtype=np.int32)
+            reached = pool.step(np.asarray(act(params, pool.observation)))
+            over = playing & reached.ended
+            for metric, values in found.items():
+                said = reached.metrics[metric] if metric else reached.episode_return
+                values[over] = said[over]
+            playing &= ~reached.ended
+        return {metric: values.mean(axis=1) for metric, values in found.items()}, steps
+
+
+def column(task: str) -> str:
+    """The name of a task as it stands in columns: "pick-place" is "pick_place"."""
+    return "".join(x if x.isalnum() else "_" for x in task)
+
+
+def _name(task: str, metric: str) -> str:
+    return f"eval_{task}_{metric}" if metric else f"eval_{task}"

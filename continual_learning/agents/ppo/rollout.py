@@ -1,0 +1,82 @@
+"""Acting in many environments for some steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from continual_learning.agents.common.statistics import statistics, tally
+from continual_learning.envs.base import Task
+from continual_learning.envs.episodes import Episodes, Live
+
+Act = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
+"""(key, observations [envs, observation_size]) -> (actions [envs, action_size], their log
+probabilities [envs])."""
+
+
+class Rollout(NamedTuple):
+    """What was seen, done and got; time-major.
+
+    Attributes:
+      observation: [T, envs, observation_size], acted on.
+      action: [T, envs, action_size].
+      log_prob: [T, envs], of the action.
+      reward: [T, envs], as the environment gave it.
+      terminated: bool [T, envs].
+      truncated: bool [T, envs].
+      reached: [T, envs, observation_size], what was reached, before any restart; () if not kept.
+    """
+
+    observation: jax.Array
+    action: jax.Array
+    log_prob: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+    reached: Any
+
+
+def collect(
+    episodes: Episodes,
+    live: Live,
+    task: Task,
+    act: Act,
+    key: jax.Array,
+    *,
+    steps: int,
+    keep_reached: bool,
+) -> tuple[Live, Rollout, dict[str, jax.Array]]:
+    """Acts for `steps` steps.
+
+    Args:
+      episodes: the environments.
+      live: where they are.
+      task: the same for all.
+      act: the policy.
+      key: for its actions.
+      steps: T.
+      keep_reached: whether the observations reached are kept too.
+
+    Returns:
+      Where the environments are now, the rollout, and its `statistics`.
+    """
+
+    def step(live: Live, number: jax.Array) -> tuple[Live, Any]:
+        action, log_prob = act(jax.random.fold_in(key, number), live.observation)
+        after, reached = episodes.step(live, action, task)
+        seen = Rollout(
+            live.observation,
+            action,
+            log_prob,
+            reached.reward,
+            reached.terminated,
+            reached.truncated,
+            reached.observation if keep_reached else (),
+        )
+        return after, (seen, tally(reached))
+
+    live, (rollout, tallies) = jax.lax.scan(step, live, jnp.arange(steps))
+    return live, rollout, statistics(live, tallies, rollout.reward)

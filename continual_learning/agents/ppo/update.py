@@ -1,0 +1,139 @@
+"""Some epochs of minibatches on what a rollout gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from continual_learning.agents.common.network import Loss, Network, descend
+from continual_learning.agents.ppo.losses import policy_loss, value_loss
+from continual_learning.networks import DiagonalGaussian
+from continual_learning.optim import UnitGraph
+
+Params = dict[str, Any]
+"""Something of each network: {"policy": …, "value": …}."""
+
+
+class Samples(NamedTuple):
+    """What a minibatch is taken from.
+
+    Attributes:
+      observation: [n, observation_size], as the networks see it.
+      action: [n, action_size].
+      log_prob: [n], of the action when it was taken.
+      advantage: [n].
+      target: [n], for the value.
+    """
+
+    observation: jax.Array
+    action: jax.Array
+    log_prob: jax.Array
+    advantage: jax.Array
+    target: jax.Array
+
+    def pack(self) -> jax.Array:
+        """All columns as one array, so that one gather takes a minibatch."""
+        single = jnp.stack([self.log_prob, self.advantage, self.target], axis=1)
+        return jnp.concatenate([self.observation, self.action, single], axis=1)
+
+    @classmethod
+    def unpack(cls, rows: jax.Array, observation_size: int) -> Samples:
+        """What `pack` made, or some rows of it."""
+        observation, action = rows[:, :observation_size], rows[:, observation_size:-3]
+        return cls(observation, action, rows[:, -3], rows[:, -2], rows[:, -1])
+
+
+def losses(
+    networks: Mapping[str, Network],
+    *,
+    clip_ratio: float | jax.Array,
+    entropy_coefficient: float | jax.Array,
+    value_coefficient: float,
+    normalise_advantages: bool,
+) -> dict[str, Loss]:
+    """The loss of each network, with its features for the reset methods."""
+
+    def of_policy(params: Any, samples: Samples) -> Any:
+        outputs, features, _ = networks["policy"].forward(params, samples.observation)
+        loss, metrics = policy_loss(
+            DiagonalGaussian.from_outputs(outputs),
+            samples.action,
+            samples.log_prob,
+            samples.advantage,
+            clip_ratio=clip_ratio,
+            entropy_coefficient=entropy_coefficient,
+            normalise=normalise_advantages,
+        )
+        return loss, (metrics, features)
+
+    def of_value(params: Any, samples: Samples) -> Any:
+        outputs, features, _ = networks["value"].forward(params, samples.observation)
+        loss = value_loss(outputs[:, 0], samples.target, value_coefficient=value_coefficient)
+        return loss, ({}, features)
+
+    return {"policy": of_policy, "value": of_value}
+
+
+def improve(
+    losses: Mapping[str, Loss],
+    optimizers: Mapping[str, optax.GradientTransformationExtraArgs],
+    params: Params,
+    states: Params,
+    samples: Samples,
+    key: jax.Array,
+    *,
+    epochs: int,
+    minibatches: int,
+    scored: Mapping[str, UnitGraph] | None = None,
+) -> tuple[Params, Params, dict[str, jax.Array]]:
+    """Trains each network by its own loss and optimizer, in fresh order every epoch.
+
+    Args:
+      losses: of each network, (params, samples) -> ….
+      optimizers: of each network; given `features=` for reset methods that need them.
+      params: of each network.
+      states: of the optimizers.
+      samples: [n, …].
+      key: for the order.
+      epochs: passes over the samples.
+      minibatches: per epoch; divides n.
+      scored: units of the networks whose reset methods need per-sample scores.
+
+    Returns:
+      Parameters, states of the optimizers, and means over all updates: "NAME_loss" as it was
+      minimised, "NAME_gradient_norm" before any clipping, and what the losses report. Beside them
+      "initial_kl" and "initial_clip_fraction", those of the first minibatch before its update:
+      the policy is still the one that acted, so both are 0 unless the stored log densities are
+      not those of the stored actions.
+    """
+    packed, size = samples.pack(), samples.observation.shape[1]
+
+    def update(carry: Any, rows: jax.Array) -> Any:
+        params, states = map(dict, carry)
+        # A permutation holds no row that is not there.
+        batch = packed.at[rows].get(mode="promise_in_bounds", unique_indices=True)
+        batch, metrics = Samples.unpack(batch, size), {}
+        for name, tx in optimizers.items():
+            params[name], states[name], found = descend(
+                losses[name],
+                tx,
+                params[name],
+                states[name],
+                batch,
+                scored=(scored or {}).get(name),
+            )
+            own = ("loss", "gradient_norm")
+            metrics |= {f"{name}_{key}" if key in own else key: v for key, v in found.items()}
+        return (params, states), metrics
+
+    def epoch(carry: Any, number: jax.Array) -> Any:
+        order = jax.random.permutation(jax.random.fold_in(key, number), len(packed))
+        return jax.lax.scan(update, carry, order.reshape(minibatches, -1))
+
+    (params, states), metrics = jax.lax.scan(epoch, (params, states), jnp.arange(epochs))
+    initial = {f"initial_{name}": metrics[name][0, 0] for name in ("kl", "clip_fraction")}
+    return params, states, {**jax.tree.map(jnp.mean, metrics), **initial}

@@ -1,0 +1,236 @@
+"""What soft actor-critic learns with, wherever its environments are: one seed, pure functions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+from continual_learning.agents.common.network import (
+    Metrics,
+    Network,
+    optimizers_of,
+    plasticity,
+    ranks,
+    reported,
+)
+from continual_learning.agents.common.tasks import ACTIONS, BATCHES, NETWORK, PROBE
+from continual_learning.agents.common.trainer import Hyper, MakeOptimizer
+from continual_learning.agents.sac.actions import Actions, Problem, actions_of
+from continual_learning.agents.sac.config import NUMBERS, SACConfig
+from continual_learning.agents.sac.replay import Experience, Replay, ReplayState
+from continual_learning.agents.sac.update import CRITICS, METRICS, Learner, apart, renewed, update
+from continual_learning.optim.branch import when
+
+
+@dataclasses.dataclass(frozen=True)
+class SACLearner:
+    """Networks, replay and updates of SAC. Whoever steps the environments calls it.
+
+    Keys are the seed's, and `steps` int32 [] the steps done: what is drawn depends on both alone.
+
+    Attributes:
+      networks: {"policy", "critic"}.
+      actions: their kind.
+      replay: where transitions are kept.
+      config: sizes and numbers.
+      make_optimizers: hyper-parameters -> {"policy", "critic"}.
+    """
+
+    networks: Mapping[str, Network]
+    actions: Actions
+    replay: Replay
+    config: SACConfig
+    make_optimizers: Callable[[Hyper], dict[str, optax.GradientTransformationExtraArgs]]
+
+    @classmethod
+    def of(
+        cls,
+        policy: nn.Module,
+        critic: nn.Module,
+        env: Problem,
+        optimizers: Mapping[str, MakeOptimizer],
+        config: SACConfig,
+    ) -> SACLearner:
+        """For an environment; the other arguments are those of `sac`."""
+        actions = actions_of(env)
+        seen = jax.ShapeDtypeStruct((1, env.observation_size), jnp.float32)
+        done = jax.ShapeDtypeStruct((1, *actions.like.shape), actions.like.dtype)
+        read = jax.eval_shape(actions.read, seen, done).shape[1]
+        networks = {
+            "policy": Network.of(policy, env.observation_size, actions.outputs, "policy"),
+            "critic": Network.of(critic, read, actions.critic_outputs, "critic"),
+        }
+        replay = Replay(config.capacity, env.observation_size, getattr(env, "binary", False))
+        makers = optimizers_of(networks, optimizers, NUMBERS)
+        return cls(networks, actions, replay, config, makers)
+
+    def init(self, key: jax.Array, hyper: Hyper) -> Learner:
+        """A new learner."""
+        keys = jax.random.split(jax.random.fold_in(key, NETWORK), 1 + CRITICS)
+        params = {
+            "policy": self.networks["policy"].init(keys[0]),
+            "critic": jax.vmap(self.networks["critic"].init)(keys[1:]),
+        }
+        return self._begin(params, hyper)
+
+    def change(self, old: Learner, begins: jax.Array, hyper: Hyper) -> Learner:
+        """What a new task resets of the learner, if it `begins` (bool [])."""
+        changed = renewed(
+            old,
+            self._begin(old.params, hyper),
+            optimizers=self.config.reset_optimizers,
+            targets=self.config.reset_targets,
+            alpha=self.config.reset_alpha,
+        )
+        return jax.tree.map(lambda new, old: jnp.where(begins, new, old), changed, old)
+
+    def act(
+        self, params: Any, key: jax.Array, steps: jax.Array, observation: jax.Array
+    ) -> jax.Array:
+        """Actions of the policy with these parameters for [envs, observation_size], drawn."""
+        outputs = self.networks["policy"].apply(params, observation)
+        return self.actions.sample(_key(key, ACTIONS, steps), outputs)
+
+    def likeliest(self, params: Any, observation: jax.Array) -> jax.Array:
+        """The actions that the policy deems best, without noise."""
+        return self.actions.mode(self.networks["policy"].apply(params, observation))
+
+    def draw(
+        self, stored: ReplayState, key: jax.Array, steps: jax.Array
+    ) -> tuple[Experience, jax.Array]:
+        """What the updates of a step read: batches [replay_ratio, batch, …], a key for noise."""
+        draws, noise = jax.random.split(_key(key, BATCHES, steps))
+        shape = (self.config.replay_ratio, self.config.batch)
+        return self.replay.sample(stored, draws, shape), noise
+
+    def learn(
+        self,
+        learner: Learner,
+        drawn: tuple[Experience, jax.Array],
+        hyper: Hyper,
+        due: bool | jax.Array = True,
+    ) -> tuple[Learner, jax.Array]:
+        """The updates of a step, and the means of what they say of `METRICS`.
+
+        Args:
+          learner: before them.
+          drawn: by `draw`.
+          hyper: of the seed.
+          due: whether there are any, bool []; else the learner stays as it is, and zeros are said.
+            On a CPU that is a branch. Elsewhere updates that are not due are dropped where they
+            would be applied: through a branch the whole learner is copied in every step, which
+            costs more than the few steps before learning starts.
+
+        Returns:
+          What the updates say is one array: a scan writes each of its outputs by a kernel of its
+          own.
+        """
+        if due is True:
+            return self._learn(learner, drawn, hyper, due)
+        unsaid = jnp.zeros(len(METRICS))
+        if jax.default_backend() != "cpu":
+            learner, said = self._learn(learner, drawn, hyper, due)
+            return learner, jnp.where(due, said, unsaid)
+        return when(
+            jnp.asarray(due),
+            lambda carry, args: self._learn(carry[0], *args, True),
+            (learner, unsaid),
+            (drawn, hyper),
+        )
+
+    def _learn(
+        self,
+        learner: Learner,
+        drawn: tuple[Experience, jax.Array],
+        hyper: Hyper,
+        due: bool | jax.Array,
+    ) -> tuple[Learner, jax.Array]:
+        (batches, noise), made = drawn, self._transformations(hyper)
+        numbers = self._numbers(hyper)
+
+        def body(learner: Learner, each: Any) -> tuple[Learner, jax.Array]:
+            updated, metrics = update(
+                self.networks,
+                self.actions,
+                made,
+                learner,
+                *each,
+                discount=numbers["discount"],
+                tau=numbers["tau"],
+                target_entropy=numbers["target_entropy"],
+                log_alpha_bounds=self.config.log_alpha_bounds,
+                sample_scores=self.config.sample_scores,
+            )
+            if due is not True:
+                updated = jax.tree.map(lambda new, old: jnp.where(due, new, old), updated, learner)
+            return updated, jnp.stack([metrics[name] for name in METRICS])
+
+        keys = jax.random.split(noise, self.config.replay_ratio)
+        learner, found = jax.lax.scan(body, learner, (batches, keys))
+        return learner, jnp.mean(found, axis=0)
+
+    def describe(
+        self, learner: Learner, stored: ReplayState, key: jax.Array, steps: jax.Array
+    ) -> Metrics:
+        """What there is to say of the networks after some steps: all [].
+
+        Returns:
+          "alpha"; what is `reported` of "policy", "critic_1" and "critic_2"; with diagnostics
+          `plasticity`.
+        """
+        params, states = apart(learner.params), apart(learner.optimizers)
+        found = {
+            "alpha": jnp.exp(learner.log_alpha),
+            **reported(params, states, norms=self.config.diagnostics),
+        }
+        if self.config.diagnostics:
+            found |= plasticity(self._single, params, self._probe(stored, key, steps))
+        return found
+
+    def ranks(
+        self, learner: Learner, stored: ReplayState, key: jax.Array, steps: jax.Array
+    ) -> Metrics:
+        """Ranks of the features: a decomposition is expensive, hence apart."""
+        return ranks(self._single, apart(learner.params), self._probe(stored, key, steps))
+
+    @property
+    def _single(self) -> dict[str, Network]:
+        critic = self.networks["critic"]
+        return {"policy": self.networks["policy"], "critic_1": critic, "critic_2": critic}
+
+    def _probe(self, stored: ReplayState, key: jax.Array, steps: jax.Array) -> dict[str, jax.Array]:
+        """What to measure networks on."""
+        drawn = self.replay.sample(stored, _key(key, PROBE, steps), (self.config.probe,))
+        read = self.actions.read(drawn.observation, drawn.action)
+        return {"policy": drawn.observation, "critic_1": read, "critic_2": read}
+
+    def _begin(self, params: dict[str, Any], hyper: Hyper) -> Learner:
+        """These networks, and all else as at the start."""
+        made = self._transformations(hyper)
+        log_alpha = jnp.log(jnp.asarray(self._numbers(hyper)["initial_alpha"], jnp.float32))
+        states = {
+            "policy": made["policy"].init(params["policy"]),
+            "critic": jax.vmap(made["critic"].init)(params["critic"]),
+            "alpha": made["alpha"].init(log_alpha),
+        }
+        return Learner(params, jax.tree.map(jnp.copy, params["critic"]), log_alpha, states)
+
+    def _numbers(self, hyper: Hyper) -> dict[str, Any]:
+        own = {name: getattr(self.config, name) for name in NUMBERS}
+        if own["target_entropy"] is None:
+            own["target_entropy"] = self.actions.target_entropy
+        return {name: hyper.get(name, number) for name, number in own.items()}
+
+    def _transformations(self, hyper: Hyper) -> dict[str, optax.GradientTransformationExtraArgs]:
+        alpha = optax.adam(self._numbers(hyper)["alpha_learning_rate"])
+        return {**self.make_optimizers(hyper), "alpha": optax.with_extra_args_support(alpha)}
+
+
+def _key(key: jax.Array, use: int, steps: jax.Array) -> jax.Array:
+    return jax.random.fold_in(jax.random.fold_in(key, use), steps)

@@ -1,0 +1,171 @@
+"""One update of soft actor-critic: critics, policy, temperature, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from continual_learning.agents.common.network import Metrics, Network, descend
+from continual_learning.agents.sac.actions import Actions
+from continual_learning.agents.sac.losses import alpha_loss, critic_loss, critic_targets
+from continual_learning.agents.sac.replay import Experience
+
+CRITICS = 2
+"""Copies of the critic, of which the lesser counts. Each has its own optimizer (which clips the
+gradients of one and resets the units of one): parameters and states are arrays [2, …]."""
+
+METRICS = (
+    *(
+        f"{name}_{what}"
+        for name in ("policy", "critic_1", "critic_2")
+        for what in ("loss", "gradient_norm")
+    ),
+    "alpha_loss",
+    "entropy",
+    "q",
+)
+"""What an update says."""
+
+
+class Learner(NamedTuple):
+    """What updates change.
+
+    Attributes:
+      params: of the networks, {"policy": …, "critic": … [2, …]}.
+      targets: parameters of the target critics, [2, …].
+      log_alpha: float32 [], logarithm of the temperature.
+      optimizers: states of their optimizers, {"policy": …, "critic": … [2, …], "alpha": …}.
+    """
+
+    params: dict[str, Any]
+    targets: Any
+    log_alpha: jax.Array
+    optimizers: dict[str, Any]
+
+
+def update(
+    networks: Mapping[str, Network],
+    actions: Actions,
+    optimizers: Mapping[str, Any],
+    learner: Learner,
+    batch: Experience,
+    key: jax.Array,
+    *,
+    discount: float | jax.Array,
+    tau: float | jax.Array,
+    target_entropy: float | jax.Array,
+    log_alpha_bounds: tuple[float, float],
+    sample_scores: bool = False,
+) -> tuple[Learner, Metrics]:
+    """One update of everything.
+
+    Args:
+      networks: {"policy", "critic"}.
+      actions: their kind.
+      optimizers: {"policy", "critic", "alpha"}; the first two are given `features=`.
+      learner: before it.
+      batch: [batch, …].
+      key: for actions of the policy.
+      discount: γ.
+      tau: how far the targets move.
+      target_entropy: of the policy.
+      log_alpha_bounds: least and largest log α.
+      sample_scores: whether the first two optimizers are given per-sample scores.
+
+    Returns:
+      The learner, and `METRICS`, each []: gradient norms are before any clipping, "entropy" is
+      the policy's, "q" what the critics say of what was done.
+    """
+    params, states = dict(learner.params), dict(learner.optimizers)
+    scored = {name: network.units if sample_scores else None for name, network in networks.items()}
+    alpha = jnp.exp(learner.log_alpha)
+    now, then = jax.random.split(key)
+
+    def critics(params: Any) -> Any:
+        return lambda read: jax.vmap(networks["critic"].apply, (0, None))(params, read)
+
+    outputs = networks["policy"].apply(params["policy"], batch.reached)
+    next_value, _ = actions.soft_value(
+        then, outputs, batch.reached, critics(learner.targets), alpha
+    )
+    targets = critic_targets(batch.reward, batch.terminated, next_value, discount=discount)
+
+    def of_critic(params: Any) -> Any:
+        read = actions.read(batch.observation, batch.action)
+        said, features, _ = networks["critic"].forward(params, read)
+        q = actions.of_action(said, batch.action)
+        return critic_loss(q, targets), ({"q": jnp.mean(q)}, features)
+
+    def of_policy(params: Any, both: Any) -> Any:
+        outputs, features, _ = networks["policy"].forward(params, batch.observation)
+        value, entropy = actions.soft_value(now, outputs, batch.observation, critics(both), alpha)
+        return -jnp.mean(value), ({"entropy": jnp.mean(entropy)}, features)
+
+    def descend_critic(params: Any, state: Any) -> Any:
+        return descend(of_critic, optimizers["critic"], params, state, scored=scored["critic"])
+
+    params["critic"], states["critic"], of_both = jax.vmap(descend_critic)(
+        params["critic"], states["critic"]
+    )
+    params["policy"], states["policy"], found = descend(
+        of_policy,
+        optimizers["policy"],
+        params["policy"],
+        states["policy"],
+        params["critic"],
+        scored=scored["policy"],
+    )
+    loss, slope = jax.value_and_grad(alpha_loss)(
+        learner.log_alpha, found["entropy"], target_entropy=target_entropy
+    )
+    change, states["alpha"] = optimizers["alpha"].update(slope, states["alpha"])
+    log_alpha = jnp.clip(learner.log_alpha + change, *log_alpha_bounds)
+    moved = optax.incremental_update(params["critic"], learner.targets, tau)
+    metrics = {
+        "policy_loss": found["loss"],
+        "policy_gradient_norm": found["gradient_norm"],
+        "alpha_loss": loss,
+        "entropy": found["entropy"],
+        "q": jnp.mean(of_both["q"]),
+    }
+    for name in ("loss", "gradient_norm"):
+        metrics |= {f"critic_{i + 1}_{name}": of_both[name][i] for i in range(CRITICS)}
+    return Learner(params, moved, log_alpha, states), metrics
+
+
+def renewed(old: Learner, new: Learner, *, optimizers: bool, targets: bool, alpha: bool) -> Learner:
+    """The old learner with some parts of a new one; its networks are kept.
+
+    Args:
+      old: as it is.
+      new: as it would start with these networks.
+      optimizers: whether those of policy and critics are new. Their logs go on, and they draw
+        weights as those of the first networks were drawn.
+      targets: whether the target critics are.
+      alpha: whether the temperature and its optimizer are.
+    """
+    states = dict(old.optimizers)
+    if optimizers:
+        for name in ("policy", "critic"):
+            kept = {"log": states[name].log, "scales": states[name].scales}
+            states[name] = new.optimizers[name]._replace(**kept)
+    if alpha:
+        states["alpha"] = new.optimizers["alpha"]
+    return Learner(
+        old.params,
+        new.targets if targets else old.targets,
+        new.log_alpha if alpha else old.log_alpha,
+        states,
+    )
+
+
+def apart(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Something of "policy" and "critic" [2, …] as that of "policy", "critic_1", "critic_2"."""
+    both = {
+        f"critic_{i + 1}": jax.tree.map(lambda x, i=i: x[i], tree["critic"]) for i in range(CRITICS)
+    }
+    return {"policy": tree["policy"], **both}

@@ -1,0 +1,1 @@
+"""A classifier on a stream of supervised tasks."""

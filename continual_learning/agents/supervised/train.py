@@ -1,0 +1,198 @@
+"""Continual supervised learning: a classifier on a stream of tasks, one task a chunk."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from continual_learning.agents.common.network import value_and_grads
+from continual_learning.agents.common.statistics import in_last_row
+from continual_learning.agents.common.trainer import Hyper, MakeOptimizer, Trainer
+from continual_learning.diagnostics import norm_metrics, plasticity_metrics, rank_metrics, totals
+from continual_learning.optim import trace_units
+
+# What a seed's key is used for.
+NETWORK, STREAM, HEAD = range(3)
+
+
+class ClassifierState(NamedTuple):
+    """What the next task reads.
+
+    Attributes:
+      key: the seed's; never changes.
+      params: of the network.
+      optimizer: its state.
+      task: int32 [], tasks done.
+    """
+
+    key: jax.Array
+    params: Any
+    optimizer: Any
+    task: jax.Array
+
+
+class ClassifierData(NamedTuple):
+    """Images [n, features] and labels int32 [n], to train on and held out."""
+
+    train_images: jax.Array | np.ndarray
+    train_labels: jax.Array | np.ndarray
+    test_images: jax.Array | np.ndarray
+    test_labels: jax.Array | np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassifierConfig:
+    """How a classifier is trained.
+
+    Attributes:
+      tasks: how many.
+      steps_per_task: minibatches per task.
+      batch_size: examples per minibatch.
+      rows_per_task: how often metrics are written; divides `steps_per_task`.
+      redraw_head: whether the output layer is drawn anew when a task begins; its moments stay.
+      measure: what accuracy is measured on at every row, "test" (held-out examples) or "train"
+        (those of the task itself, where nothing is to be generalised).
+      sample_scores: whether reset methods are given per-sample scores.
+      diagnostics: whether dormant units and norms are measured at every row, and ranks, which are
+        expensive, in the last row of a task (NaN in the others).
+      probe: how many of these examples they are measured on.
+    """
+
+    tasks: int
+    steps_per_task: int
+    batch_size: int
+    rows_per_task: int = 1
+    redraw_head: bool = True
+    measure: Literal["test", "train"] = "test"
+    sample_scores: bool = False
+    diagnostics: bool = True
+    probe: int = 512
+
+    def __post_init__(self):
+        for name in ("tasks", "steps_per_task", "batch_size", "rows_per_task"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.steps_per_task % self.rows_per_task:
+            raise ValueError(
+                f"rows_per_task must divide the {self.steps_per_task} steps of a task, got "
+                f"{self.rows_per_task}."
+            )
+
+
+def classifier(
+    network: nn.Module,
+    stream: Any,
+    data: ClassifierData,
+    optimizer: MakeOptimizer,
+    config: ClassifierConfig,
+) -> Trainer:
+    """A trainer on a stream of tasks.
+
+    Args:
+      network: images [batch, features] -> logits; its output layer is called `output`.
+      stream: a `SupervisedStream`.
+      data: all tasks are made of it.
+      optimizer: makes the optimizer from the units of the network.
+      config: sizes.
+    """
+    image = jax.ShapeDtypeStruct((1, data.train_images.shape[1]), jnp.float32)
+    shapes = jax.eval_shape(network.init, jax.random.key(0), image)
+    units = trace_units(network.apply, shapes, image)
+    forward = units.with_features(network.apply)
+    head = [path for path in shapes["params"] if path == "output"]
+    if config.redraw_head and not head:
+        raise ValueError(
+            "redraw_head needs an output layer called 'output'; the network has "
+            f"{', '.join(shapes['params'])}."
+        )
+
+    def init(key: jax.Array, hyper: Hyper, data: ClassifierData) -> ClassifierState:
+        params = network.init(jax.random.fold_in(key, NETWORK), jnp.zeros(image.shape))
+        state = optimizer(units, hyper).init(params)
+        return ClassifierState(key, params, state, jnp.zeros((), jnp.int32))
+
+    def loss(params: Any, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Any]:
+        logits, features, _ = forward(params, x)
+        each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
+        return each.mean(), (jnp.mean(jnp.argmax(logits, -1) == y), features)
+
+    gradients = value_and_grads(loss, units if config.sample_scores else None)
+
+    def chunk(state: ClassifierState, hyper: Hyper, data: ClassifierData) -> Any:
+        tx = optimizer(units, hyper)
+        task = stream.task(jax.random.fold_in(state.key, STREAM), state.task, data.train_labels)
+        params = state.params
+        if config.redraw_head:
+            key = jax.random.fold_in(jax.random.fold_in(state.key, HEAD), state.task)
+            params = _with_new_head(network, params, key, image.shape)
+
+        def step(carry: Any, number: jax.Array) -> Any:
+            params, opt = carry
+            x, y = stream.batch(
+                task, data.train_images, data.train_labels, number, config.batch_size
+            )
+            (_, (accuracy, features)), grads, scores = gradients(params, x, y)
+            value = optax.tree.norm(grads)
+            updates, opt = tx.update(grads, opt, params, features=features, sample_scores=scores)
+            return (optax.apply_updates(params, updates), opt), (accuracy, value)
+
+        def row(carry: Any, numbers: jax.Array) -> Any:
+            carry, (accuracy, gradient_norm) = jax.lax.scan(step, carry, numbers)
+            params, opt = carry
+            metrics = {
+                "step": state.task * config.steps_per_task + numbers[-1] + 1,
+                "task": state.task,
+                "online_accuracy": accuracy.mean(),
+                "gradient_norm": gradient_norm.mean(),
+                "units_reset": opt.log.total.sum(),
+                "layers_skipped": opt.log.skipped.sum(),
+            }
+            return carry, metrics | evaluate(params, task, data)
+
+        def seen(task: Any, data: ClassifierData) -> tuple[jax.Array, jax.Array, jax.Array]:
+            """Images, labels and weights that it is measured on."""
+            if config.measure == "test":
+                return stream.held_out(task, data.test_images, data.test_labels)
+            return stream.examples_of(task, data.train_images)
+
+        def evaluate(params: Any, task: Any, data: ClassifierData) -> dict[str, jax.Array]:
+            x, y, weight = seen(task, data)
+            logits = jnp.asarray(network.apply(params, x))
+            each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
+
+            def mean(values: jax.Array) -> jax.Array:
+                return jnp.sum(values * weight) / jnp.sum(weight)
+
+            metrics = {
+                f"{config.measure}_accuracy": mean(
+                    (jnp.argmax(logits, -1) == y).astype(each.dtype)
+                ),
+                f"{config.measure}_loss": mean(each),
+            }
+            if not config.diagnostics:
+                return metrics
+            measured = plasticity_metrics(*forward(params, x[: config.probe])[1:])
+            metrics |= {name: jnp.asarray(value) for name, value in totals(measured).items()}
+            return metrics | {"parameter_norm": norm_metrics(params)["total"]}
+
+        numbers = jnp.arange(config.steps_per_task).reshape(config.rows_per_task, -1)
+        (params, opt), rows = jax.lax.scan(row, (params, state.optimizer), numbers)
+        if config.diagnostics:
+            features = forward(params, seen(task, data)[0][: config.probe])[1]
+            ranks = totals(rank_metrics(features))
+            rows = in_last_row(rows, {name: jnp.asarray(value) for name, value in ranks.items()})
+        return ClassifierState(state.key, params, opt, state.task + 1), rows
+
+    return Trainer(init, chunk, config.tasks, data, f"{config.measure}_accuracy")
+
+
+def _with_new_head(network: nn.Module, params: Any, key: jax.Array, shape: Any) -> Any:
+    """The parameters with the output layer drawn anew."""
+    fresh = network.init(key, jnp.zeros(shape))
+    return {"params": {**params["params"], "output": fresh["params"]["output"]}}

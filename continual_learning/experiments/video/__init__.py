@@ -1,1 +1,0 @@
-"""Videos of trained policies: what they do, as labelled panels, in a file."""

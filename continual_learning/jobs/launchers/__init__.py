@@ -1,0 +1,51 @@
+"""Who starts jobs: `local`, `submitit` (SLURM) and `ray`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from continual_learning.jobs.launchers.base import Launcher
+from continual_learning.jobs.launchers.local import Local
+from continual_learning.jobs.launchers.ray import Ray
+from continual_learning.jobs.launchers.submitit import Submitit
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError, unknown
+
+LAUNCHERS: dict[str, type[Launcher]] = {"local": Local, "submitit": Submitit, "ray": Ray}
+"""By name."""
+
+
+def make(name: str, options: Mapping[str, Any]) -> Launcher:
+    """The launcher of that name, with its options."""
+    if name not in LAUNCHERS:
+        raise unknown("launcher", name, LAUNCHERS)
+    try:
+        return LAUNCHERS[name](**options)
+    except TypeError as error:
+        raise StudyError(f"The launcher {name} does not take these options: {error}.") from None
+
+
+def to_dict(launcher: Launcher) -> dict[str, Any]:
+    """A launcher as plain data, for `jobs.toml`."""
+    [name] = [name for name, kind in LAUNCHERS.items() if type(launcher) is kind]
+    return {"name": name, "options": launcher.options()}
+
+
+def stored(data: Mapping[str, Any], folder: Path) -> Launcher:
+    """The launcher that a folder names, unless it would run what the folder says."""
+    launcher = from_dict(data)
+    if asked := launcher.commands():
+        listed = ", ".join(f"{name} = {bounds.shown(value, 200)}" for name, value in asked.items())
+        raise StudyError(
+            f"{folder} names the launcher {data['name']} with options that run commands or lead to "
+            f"other machines: {listed}. They are not taken from a folder. If they are to be used, "
+            f"repeat the launcher with all of its options: --launcher {data['name']} …"
+        )
+    return launcher
+
+
+def from_dict(data: Mapping[str, Any]) -> Launcher:
+    """The inverse of `to_dict`."""
+    return make(str(data.get("name")), data.get("options", {}))

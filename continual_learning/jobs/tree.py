@@ -1,0 +1,184 @@
+"""The folder of a study in jobs: `jobs.toml`, and `jobs/NAME/`, each the folder of a study."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from continual_learning.installation import DISTRIBUTION
+from continual_learning.jobs.job import Job
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.studies.base import trusted
+from continual_learning.studies.store import documents, manifest
+from continual_learning.studies.store.files import (
+    StoreError,
+    explained,
+    make_folder,
+    write_file,
+    writing,
+)
+from continual_learning.studies.study import Study
+
+SCHEMA = 1
+FILE = "jobs.toml"
+_JOBS = "jobs"
+# What `create` may find: that of a sweep, and what it left itself when it was killed.
+_UNFINISHED = {_JOBS, "sweep.toml", "log.txt"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """Jobs on the disk.
+
+    Attributes:
+      path: the folder.
+      jobs: {name: job}, in order.
+      launcher: what they were begun with, plain data: its `name` and its options.
+      chunks: how many make up the runs of its jobs, if not all: they count as finished then.
+    """
+
+    path: Path
+    jobs: Mapping[str, Job]
+    launcher: Mapping[str, Any]
+    chunks: int | None = None
+
+    def job(self, name: str) -> Job:
+        """The job of that name."""
+        if name not in self.jobs:
+            raise unknown(f"job of {self.path}", name, self.jobs)
+        return self.jobs[name]
+
+    def parts(self, name: str) -> list[str]:
+        """The job of that name, or those that it was divided into when it ran out of memory."""
+        found = [each for each in self.jobs if re.fullmatch(f"{re.escape(name)}[ab]+", each)]
+        return found if found and name not in self.jobs else [self.job(name).name]
+
+    def folder(self, name: str) -> Path:
+        """Where a job is run; not there before it begins."""
+        return self.path / _JOBS / name
+
+    def log(self, name: str) -> Path:
+        """What the processes of a job print."""
+        return self.path / _JOBS / f"{name}.log"
+
+    def failure(self, name: str) -> Path:
+        """Why a job failed; not there if it did not."""
+        return self.path / _JOBS / f"{name}.failed.txt"
+
+    def lock(self, name: str) -> Path:
+        """Locked by the process that runs a job."""
+        return self.path / _JOBS / f"{name}.lock"
+
+
+def create(
+    path: str | Path,
+    jobs: Sequence[Job],
+    launcher: Mapping[str, Any],
+    chunks: int | None = None,
+) -> Tree:
+    """Writes the jobs into a new or empty folder; nothing runs yet.
+
+    Args:
+      path: the folder; parents are made too.
+      jobs: with different names.
+      launcher: plain data, kept for whoever goes on with them.
+      chunks: as of a `Tree`.
+    """
+    path = Path(path)
+    tree = Tree(path, _named(jobs), dict(launcher), chunks)
+    data = _encoded(tree)
+    with explained("make the folder", path):
+        make_folder(path)
+        inside = [*path.iterdir(), *path.joinpath(_JOBS).glob("*")]
+        others = sorted(
+            each.name
+            for each in inside
+            if each.name not in _UNFINISHED and not each.name.endswith(".tmp")
+        )
+    if others:
+        what = "holds jobs already" if FILE in others else f"is not empty ({others[0]}, …)"
+        raise StoreError(
+            f"{path} {what}. Resume what is there, or choose another folder for new jobs."
+        )
+    with explained("make the folder", path / _JOBS):
+        make_folder(path / _JOBS)
+    write_file(path / FILE, data)
+    return tree
+
+
+def replace(tree: Tree, jobs: Sequence[Job]) -> Tree:
+    """Writes other jobs in place of those of a tree; their folders are the caller's matter."""
+    tree = dataclasses.replace(tree, jobs={job.name: job for job in jobs})
+    write_file(tree.path / FILE, _encoded(tree))
+    return tree
+
+
+def is_tree(path: str | Path) -> bool:
+    """Whether a folder holds jobs, rather than one study."""
+    return (Path(path) / FILE).is_file()
+
+
+def read(path: str | Path) -> Tree:
+    """The jobs of a folder; raises a StoreError if it is none of ours."""
+    path = Path(path)
+    if not is_tree(path):
+        raise StoreError(f"{path} is not the folder of jobs: it has no {FILE}.")
+    file = path / FILE
+    content = documents.read(file).content
+    schema = content.get("schema")
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise StoreError(
+            f"{file} has schema {schema}, written by a newer version of {DISTRIBUTION}; this "
+            f"one reads schemas up to {SCHEMA}. Upgrade {DISTRIBUTION}."
+        )
+    try:
+        with trusted():  # checked when they were written, and again by what runs them
+            jobs = [Job(each["name"], Study.from_dict(each["study"])) for each in content["jobs"]]
+        chunks = content.get("chunks")
+        if chunks is not None and not (bounds.whole(chunks) and chunks > 0):
+            raise TypeError(f"chunks must be a whole number, got {chunks!r}")
+        return Tree(path, _named(jobs), dict(content["launcher"]), chunks)
+    except (AttributeError, KeyError, StudyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{file} does not describe jobs ({type(error).__name__}: {error}): restore it from a "
+            f"copy, or use the version of {DISTRIBUTION} that wrote it."
+        ) from error
+
+
+def studies(folder: str | Path) -> list[Path]:
+    """The folders of studies in a folder: itself or, of a tree, of the jobs that have begun."""
+    folder = Path(folder)
+    if not is_tree(folder):
+        return [folder]
+    found = read(folder)
+    return [each for each in map(found.folder, found.jobs) if (each / manifest.STUDY).is_file()]
+
+
+def note(path: Path, line: str) -> None:
+    """Appends a line to the log of a folder of jobs or of a sweep, and prints it."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    with writing(path / "log.txt", new=False) as file:
+        file.write(f"{now} {line}\n".encode())
+    print(line, flush=True)
+
+
+def _named(jobs: Sequence[Job]) -> dict[str, Job]:
+    counts = collections.Counter(job.name for job in jobs)
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    if twice or not jobs:
+        what = f"two are called {', '.join(twice)}" if twice else "there is none"
+        raise StudyError(f"A tree needs jobs with different names: {what}.")
+    return {job.name: job for job in jobs}
+
+
+def _encoded(tree: Tree) -> bytes:
+    tables = [{"name": job.name, "study": job.study.to_dict()} for job in tree.jobs.values()]
+    end = {} if tree.chunks is None else {"chunks": tree.chunks}
+    content = {"schema": SCHEMA, **end, "launcher": tree.launcher, "jobs": tables}
+    return documents.encode(manifest.plain(content, FILE))

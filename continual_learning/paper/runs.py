@@ -1,0 +1,232 @@
+"""The folders that a table or a figure is made of: what they hold, and what must be said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from continual_learning.analysis import curves as curves_of
+from continual_learning.analysis.curves import RETURNS, Curves, main_metric
+from continual_learning.analysis.loading import load
+from continual_learning.jobs.tree import studies
+from continual_learning.paper import kept
+from continual_learning.paper.artefacts import Artefact, lane_value
+from continual_learning.paper.folders import Folder, differences
+from continual_learning.paper.values import tasks_of, value
+from continual_learning.schema.errors import StudyError
+from continual_learning.studies import registry
+from continual_learning.studies.base import ExperimentSpec
+from continual_learning.studies.store.parts import HYPER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# With another rollout, these change too, so that a task keeps its number of steps.
+_WITH_ROLLOUT = ("iterations_per_task", "iterations_per_chunk")
+_SHAPES = ("linear", "exp", "softplus", "sigmoid")  # as the paper's table has them
+
+
+@dataclasses.dataclass(frozen=True)
+class Runs:
+    """Studies of one experiment with the same settings, as one table.
+
+    Attributes:
+      folders: where they are.
+      frame: from `load`.
+      chosen: the column of returns that is shown; None for the first of `returns`.
+    """
+
+    folders: tuple[Folder, ...]
+    frame: pd.DataFrame
+    chosen: str | None = None
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        """The experiment."""
+        return self.folders[0].spec
+
+    @functools.cached_property
+    def width(self) -> int | None:
+        """Steps of a bin; None: the rows as they are.
+
+        Of robots the paper's 2M for runs as long as its. Else at most a tenth of a task, in whole
+        rows that divide it: all bins are of one task, and weigh the same. Of supervised studies a
+        task, if there are many.
+        """
+        spec: Any = self.spec
+        if spec.kind == "supervised":
+            return spec.steps_per_task if spec.tasks > 50 else None
+        if spec.kind in ("games", "host"):
+            rows = spec.vector_steps_per_task // spec.steps_per_row
+            return spec.steps_per_row * spec.environments * _divisor(rows)
+        if spec.steps >= 100_000_000:
+            return 2_000_000
+        return spec.rollout * spec.environments * _divisor(spec.iterations_per_task)
+
+    @property
+    def metric(self) -> str:
+        """What says how well a method does; where it is a return, even if no episode has ended."""
+        if self.spec.kind == "supervised":
+            return main_metric(self.frame)
+        return self.chosen or next(iter(self.returns), RETURNS[-1])
+
+    @property
+    def returns(self) -> tuple[str, ...]:
+        """The columns of returns that are there: ours, then the one that the paper shows."""
+        return tuple(name for name in RETURNS if name in self.frame)
+
+    def curves(self, metric: str) -> dict[str, Curves]:
+        """A metric of every method, binned; of an evaluation, so that every bin has one."""
+        width, spec = self.width, cast(Any, self.spec)
+        if metric.startswith("eval_") and width is not None:
+            width = max(width, spec.eval_every * spec.environments)
+        return curves_of.curves(self.frame, metric, bin=width)
+
+    def curve(self, metric: str) -> Curves:
+        """A metric of the only method."""
+        found = self.curves(metric)
+        if len(found) != 1:
+            raise StudyError(
+                f"{self.folders[0].path} has {', '.join(found)}, where one of them is to be shown."
+            )
+        return next(iter(found.values()))
+
+
+def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
+    """The folders, if they are what the artefact is made of; else the error says what is.
+
+    Where it is made of an ablation, studies of the experiment itself will do too.
+    """
+    wanted = artefact.experiments
+    valid = {*wanted, *map(registry.base_of, wanted)}
+    folders = [each for path in paths for each in _folders(path)]
+    for folder in folders:
+        known = folder.spec.name in (*registry.names(), *registry.ablations())
+        usual = registry.get(folder.spec.name) if known else None
+        if folder.spec.name not in valid or type(usual) is not type(folder.spec):
+            raise StudyError(
+                f"{folder.path} is a study of {folder.spec.name}; {artefact.id} "
+                + (f"needs {' and '.join(wanted)}." if wanted else "needs no study.")
+            )
+    here = {folder.spec.name for folder in folders}
+    absent = [name for name in wanted if not {name, registry.base_of(name)} & here]
+    if absent:
+        raise StudyError(
+            f"{artefact.id} needs a study of {' and one of '.join(absent)}: name its folder, or "
+            f"let `continual reproduce {artefact.id} --out DIR` run it."
+        )
+    return folders
+
+
+def by_experiment(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
+    """The studies of each experiment that the artefact needs."""
+    folders = read(artefact, paths)
+    found = {}
+    for name in artefact.experiments:
+        chosen = [folder for folder in folders if folder.spec.name == name]
+        found[name] = _runs(artefact, chosen)
+    return found
+
+
+def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]:
+    """The studies for each value of the field that an ablation varies, in order of the values.
+
+    The value is that of a folder's experiment, or of its lanes where these differ in it. In all
+    else the folders must be alike.
+    """
+    field = artefact.varied or ""
+    [method] = artefact.studies[0].methods
+    folders, groups = read(artefact, paths), {}
+    for folder in folders:
+        if method not in folder.methods:
+            raise StudyError(f"{folder.path} does not run {method}, of which {artefact.id} is.")
+        _check_alike(folders[0], folder, method, field)
+        groups.setdefault(value(folder.spec, field), []).append(folder)
+    found: dict[Any, Runs] = {}
+    for members in groups.values():
+        runs = _runs(artefact, members)
+        frame: Any = runs.frame[runs.frame["method"] == method]
+        for key, part in by_lane(dataclasses.replace(runs, frame=frame), field).items():
+            if key in found:
+                raise StudyError(f"Several folders have {field} = {key}: name one of them.")
+            found[key] = part
+    return {key: found[key] for key in sorted(found, key=functools.partial(_rank, _SHAPES))}
+
+
+def by_lane(runs: Runs, field: str) -> dict[Any, Runs]:
+    """Studies divided by the value of a field in their lanes; all of them where these share it."""
+    column, usual = f"{HYPER}{field.split('.')[-1]}", value(runs.spec, field)
+    rows: Any = runs.frame
+    if column not in rows:
+        return {usual: runs}
+    # An object column, since a value may be a name; lanes of other folders may not have it.
+    given = rows[column].astype(object)
+    keys = given.where(rows[column].notna(), usual).map(lambda v: lane_value(field, _rounded(v)))
+    chosen = sorted(keys.unique(), key=functools.partial(_rank, _SHAPES))
+    return {key: dataclasses.replace(runs, frame=rows[keys == key]) for key in chosen}
+
+
+def by_task(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
+    """The studies of each task, where each is of one, in the order of the artefact."""
+    groups: dict[str, list[Folder]] = {}
+    for folder in read(artefact, paths):
+        names = tasks_of(folder.spec)
+        if len(names) != 1:
+            raise StudyError(
+                f"{folder.path} is a study of {len(names)} tasks, {', '.join(names)}; "
+                f"{artefact.id} is made of studies of one task each."
+            )
+        groups.setdefault(names[0], []).append(folder)
+    order = [name for study in artefact.studies for name in tasks_of(study.spec())]
+    ranked = sorted(groups, key=functools.partial(_rank, order))
+    return {name: _runs(artefact, groups[name]) for name in ranked}
+
+
+def _folders(path: str | Path) -> list[Folder]:
+    if kept.is_kept(path):
+        return [kept.folder(path)]
+    return [Folder.read(each) for each in studies(path)]
+
+
+def _runs(artefact: Artefact, folders: list[Folder]) -> Runs:
+    if not any(kept.is_kept(folder.path) for folder in folders):
+        return Runs(tuple(folders), load([folder.path for folder in folders]), artefact.returns)
+    if len(folders) > 1:
+        raise StudyError(
+            f"{folders[0].path} and {folders[1].path}: curves in bins cannot be put together with "
+            "other runs. Name one of them."
+        )
+    return Runs(tuple(folders), kept.frame(folders[0]), artefact.returns)
+
+
+def _rounded(setting: Any) -> Any:
+    """Lanes are float32 as a rule: 0.015 and its nearest neighbour there are one value."""
+    return float(f"{setting:.6g}") if isinstance(setting, float) else setting
+
+
+def _rank(order: Sequence[Any], key: Any) -> tuple[int, Any]:
+    """Numbers by size; names as the paper has them, then others."""
+    if isinstance(key, int | float):
+        return 0, key
+    order = list(order)
+    return 1, (order.index(key) if key in order else len(order), str(key))
+
+
+def _check_alike(first: Folder, other: Folder, method: str, varied: str) -> None:
+    allowed = {varied, *(_WITH_ROLLOUT if varied == "rollout" else ())}
+    found = differences(first.spec, other.spec, [method])
+    unlike = {name: both for name, both in found.items() if name not in allowed}
+    if unlike:
+        text = ", ".join(f"{name} ({a} and {b})" for name, (a, b) in unlike.items())
+        raise StudyError(
+            f"{first.path} and {other.path} differ in more than {varied}: {text}. "
+            "Name folders that differ in that alone."
+        )
+
+
+def _divisor(rows: int) -> int:
+    """The largest that is at most a tenth; 1 of fewer than ten."""
+    return next((each for each in range(rows // 10, 1, -1) if rows % each == 0), 1)

@@ -1,0 +1,44 @@
+"""Methods whose resets never happened: their rows are those of the optimizer alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from continual_learning.studies.spec import ExperimentSpec
+
+if TYPE_CHECKING:
+    from continual_learning.studies.processes import AnyStore
+
+COLUMN = "units_reset"
+"""Ends the names of the columns that count the units reset since the start."""
+
+ADVICE = (
+    "no reset was due within these steps, or no unit was low enough. Run for longer, or change the "
+    "method's options (every, maturity, replacement_rate, threshold)."
+)
+
+
+def never_acted(parts: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether no unit was reset in any of these tables; False where it was not counted."""
+    counted = False
+    for columns in parts:
+        for name in columns:
+            if str(name).endswith(COLUMN):
+                counted = counted or len(columns[name]) > 0
+                if np.any(np.asarray(columns[name], np.float64) > 0):
+                    return False
+    return counted
+
+
+def inactive(store: AnyStore, experiment: ExperimentSpec, methods: Sequence[str]) -> list[str]:
+    """Return the methods with resets of which the rows of a study count none."""
+    done = store.progress()
+    return [
+        method
+        for method in methods
+        if experiment.methods[method].reset is not None
+        and never_acted(store.read_part(method, chunk) for chunk in range(done.get(method, 0)))
+    ]

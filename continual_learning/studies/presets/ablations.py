@@ -1,0 +1,113 @@
+"""Ablations of CPR and of what is around it: each is an experiment made of another by a rule.
+
+`slippery_ant_rho` is `slippery_ant` with nine values of ρ. Numbers are lanes of one program;
+what changes the program is a method of its own beside `cpr`, or an experiment with one field
+changed, to be compared with the one that it is made of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from continual_learning.studies.base import ExperimentSpec
+from continual_learning.studies.control_spec import ControlSpec
+
+BASES = ("permuted_mnist", "permuted_digits", "slippery_ant", "slippery_humanoid")
+"""Experiments of which there are ablations."""
+
+RHO = (0.001, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.1)
+KAPPA = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 20.0, math.inf)
+SHAPES = ("sigmoid", "exp", "softplus", "linear")
+"""In the order of `optim.shapes.SHAPES`, where a lane has their number."""
+
+
+_NUMBERS = tuple(range(len(SHAPES)))
+
+
+class Ablation(NamedTuple):
+    """A rule.
+
+    Attributes:
+      title: what it changes.
+      changes: experiment -> {field: value} of what is not the same.
+      robots: whether it is of robots alone.
+    """
+
+    title: str
+    changes: Callable[[Any], Mapping[str, Any]]
+    robots: bool = False
+
+    def of(self, base: ExperimentSpec, name: str) -> ExperimentSpec:
+        """The experiment, by that name."""
+        title = f"{self.title}: ablation of {base.name}"
+        return dataclasses.replace(base, **self.changes(base), name=name, title=title)
+
+
+def _lanes(**lanes: tuple[float, ...]) -> Callable[[ExperimentSpec], dict[str, Any]]:
+    return lambda base: {"methods": {"cpr": base.methods["cpr"]}, "lanes": lanes}
+
+
+def _variant(name: str, **options: Any) -> Callable[[ExperimentSpec], dict[str, Any]]:
+    """CPR as it is, and with other options."""
+
+    def changes(base: ExperimentSpec) -> dict[str, Any]:
+        cpr = base.methods["cpr"]
+        return {"methods": {"cpr": cpr, f"cpr_{name}": cpr.override(**options)}}
+
+    return changes
+
+
+def _optimizers(base: ExperimentSpec) -> dict[str, Any]:
+    """Each base optimizer without resets and with CPR."""
+    methods = {}
+    for name in ("adam", "adamw", "muon"):
+        methods[name] = base.methods["adam"].override(optimizer=name)
+        with_cpr = "cpr" if name == "adam" else f"cpr_{name}"
+        methods[with_cpr] = base.methods["cpr"].override(optimizer=name)
+    return {"methods": methods}
+
+
+def _rollout(factor: int) -> Callable[[ControlSpec], dict[str, Any]]:
+    def changes(base: ControlSpec) -> dict[str, Any]:
+        larger = base.with_rollout(factor * base.rollout)
+        names = ("rollout", "iterations_per_task", "iterations_per_chunk", "scales")
+        return {name: getattr(larger, name) for name in names}
+
+    return changes
+
+
+ABLATIONS: dict[str, Ablation] = {
+    "rho": Ablation("CPR's largest reset ρ, 9 values", _lanes(max_reset=RHO)),
+    "kappa": Ablation("CPR's sharpness κ, 10 values from 0 to ∞", _lanes(sharpness=KAPPA)),
+    "shape": Ablation("CPR's shape φ, all 4", _lanes(shape=_NUMBERS)),
+    "shape_kappa": Ablation(
+        "CPR's shape φ and sharpness κ, 4 × 10", _lanes(shape=_NUMBERS, sharpness=KAPPA)
+    ),
+    "score": Ablation(
+        "Utility of batch or per-sample gradients", _variant("per_sample", score="per_sample")
+    ),
+    "outgoing": Ablation(
+        "With and without shrinking outgoing weights", _variant("no_shrink", shrink_outgoing=False)
+    ),
+    "recentring": Ablation(
+        "With and without utilities put back to 1", _variant("no_recentring", recentre=False)
+    ),
+    "moments": Ablation(
+        "Without and with resets of moments", _variant("moments", reset_moments=True)
+    ),
+    "bias": Ablation("Without and with resets of biases", _variant("bias", reset_bias=True)),
+    "optimizer": Ablation("Adam, AdamW and Muon, each without and with CPR", _optimizers),
+    "layer_norm": Ablation("LayerNorm in all networks", lambda base: {"layer_norm": True}),
+    "rollout_2x": Ablation("Rollouts of twice the size", _rollout(2), robots=True),
+    "rollout_4x": Ablation("Rollouts of four times the size", _rollout(4), robots=True),
+}
+"""By the end of their names."""
+
+
+def kinds(base: str) -> list[str]:
+    """Which ablations there are of an experiment."""
+    robot = base.startswith("slippery_")
+    return [kind for kind, each in ABLATIONS.items() if robot or not each.robots]

@@ -1,0 +1,16 @@
+"""Delayed Ant that is not told: actions act k steps later, k from 0 to 8 and new in every task.
+
+The numbers are ours; all else is SlipperyAnt. See `delayed_ant` for that of the paper's authors.
+"""
+
+import dataclasses
+
+from continual_learning.studies.presets import slippery_ant
+
+SPEC = dataclasses.replace(
+    slippery_ant.SPEC,
+    name="delayed_ant_blind",
+    title="Ant whose actions act 0 to 8 steps later, a new delay every 20M steps (numbers ours)",
+    changes="action_delay = integers(0, 8)",
+    longest_action_delay=8,
+)

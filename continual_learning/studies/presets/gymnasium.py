@@ -1,0 +1,36 @@
+"""Any environments of Gymnasium, one after the other (ours); `--task` names them.
+
+The methods are those of `mt1`.
+"""
+
+import dataclasses
+
+from continual_learning.studies.presets import mt1, smoke
+
+SPEC = dataclasses.replace(
+    mt1.SPEC,
+    name="gymnasium",
+    title="SAC on environments of Gymnasium, your own registered ones too (ours)",
+    suite="gymnasium",
+    goals="fresh",  # are MetaWorld's
+    sequence=("Pendulum-v1",),
+    vector_steps_per_task=20_000,
+    capacity=200_000,
+    learning_starts=1000,
+    eval_every=0,
+    seeds=5,
+    scales={
+        "smoke": {
+            "compilation": "quick",
+            "workers": 1,
+            "vector_steps_per_task": 500,
+            "rows_per_chunk": 1,
+            "environments": 2,
+            "learning_starts": 980,
+            "capacity": 1000,
+            "seeds": 1,
+            **smoke.RESETS,
+        },
+        "short": {"vector_steps_per_task": 5000, "capacity": 50_000, "seeds": 2},
+    },
+)

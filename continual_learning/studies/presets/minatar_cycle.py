@@ -1,0 +1,13 @@
+"""The three games over and over, so that loss of plasticity shows over many switches (ours)."""
+
+import dataclasses
+
+from continual_learning.studies.presets import continual_minatar
+
+SPEC = dataclasses.replace(
+    continual_minatar.SPEC,
+    name="minatar_cycle",
+    title="Three MinAtar games, five rounds of 0.48M steps each (ours)",
+    tasks=15,
+    vector_steps_per_task=40_000,
+)

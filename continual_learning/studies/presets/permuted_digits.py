@@ -1,0 +1,20 @@
+"""Permuted digits: Permuted MNIST on scikit-learn's 1,797 digits of 8×8 pixels.
+
+Not in the paper: a stand-in of the same shape that needs no download.
+"""
+
+import dataclasses
+
+from continual_learning.studies.presets import permuted_mnist, smoke
+
+SPEC = dataclasses.replace(
+    permuted_mnist.SPEC,
+    name="permuted_digits",
+    title="Permuted MNIST's stand-in on scikit-learn's digits (ours)",
+    dataset="digits",
+    rows_per_task=1,
+    scales={
+        "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2, **smoke.RESETS},
+        "short": {"tasks": 50, "seeds": 3},
+    },
+)

@@ -1,0 +1,45 @@
+"""Random labels: memorise new random labels of digits in every task.
+
+Not in the paper: a stream on which Adam loses plasticity within minutes on a CPU. Tasks are equally
+hard, and nothing is to be generalised, so that accuracy is measured on the task's own examples.
+
+The methods' values are the best of a small search, 60 tasks and 3 seeds each (0 to 2, or 10 to 12):
+CPR's ρ 0.01, 0.03 and 0.1 (every 100; with `reset_bias` as well for the last two), CBP's rate 1e-4
+and 1e-3, ReDo's τ 0.25 (every 1000) and 0.1 (every 100), ReGraMa's τ 0.25 (every 1000), 0.1 and
+0.25 (every 100), Shrink & Perturb's (shrink, perturb) (1e-4, 1e-4), (1e-4, 1e-3) and (1e-3, 1e-3).
+What they cost at first is part of the result.
+"""
+
+from continual_learning.studies.presets import smoke
+from continual_learning.studies.spec import MethodSpec, SupervisedSpec
+
+SPEC = SupervisedSpec(
+    name="random_labels",
+    title="Memorise random labels of digits, new ones in every task (ours)",
+    dataset="digits",
+    stream="random_labels",
+    tasks=60,
+    examples_per_task=200,
+    epochs=56,
+    batch_size=32,
+    hidden=(100, 100, 100),
+    activation="relu",
+    init="he_uniform",
+    redraw_head=False,
+    rows_per_task=1,
+    seeds=5,
+    methods={
+        "adam": MethodSpec(),
+        "cpr": MethodSpec(reset="cpr", options={"max_reset": 0.1, "every": 100}),
+        "cbp": MethodSpec(reset="cbp", options={"replacement_rate": 1e-3, "maturity": 100}),
+        "redo": MethodSpec(reset="redo", options={"threshold": 0.1, "every": 100}),
+        "regrama": MethodSpec(reset="regrama", options={"threshold": 0.1, "every": 100}),
+        "shrink_perturb": MethodSpec(
+            reset="shrink_perturb", options={"shrink": 1e-4, "perturb": 1e-3, "every": 1}
+        ),
+    },
+    scales={
+        "smoke": {"tasks": 2, "epochs": 10, "seeds": 2, **smoke.RESETS},
+        "short": {"tasks": 40, "seeds": 3},
+    },
+)

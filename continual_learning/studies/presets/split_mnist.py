@@ -1,0 +1,21 @@
+"""Split MNIST: two random classes of MNIST in every task, once through their examples.
+
+Not in the paper; the methods are those of Permuted MNIST.
+"""
+
+import dataclasses
+
+from continual_learning.studies.presets import permuted_mnist, smoke
+
+SPEC = dataclasses.replace(
+    permuted_mnist.SPEC,
+    name="split_mnist",
+    title="Split MNIST, two classes per task (ours)",
+    stream="split",
+    classes_per_task=2,
+    examples_per_task=12_000,  # about as many as two classes have
+    scales={
+        "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2, **smoke.RESETS},
+        "short": {"tasks": 20, "examples_per_task": 6000, "seeds": 3},
+    },
+)

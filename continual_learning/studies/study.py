@@ -1,0 +1,112 @@
+"""What one process runs in one folder: methods of an experiment, each over the same lanes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.studies import spec
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """Methods of an experiment, and the lanes that run side by side in each one's program.
+
+    Attributes:
+      experiment: with everything that is the same in all lanes.
+      methods: which of its methods, one after the other.
+      seeds: one per lane.
+      hyper: {name: one number per lane}, what differs between lanes beside the seed: a field or an
+        option of the method, or a number of the agent such as `discount`. It takes the place of the
+        experiment's own. Names are those of one method, so there can be only one then. Left out
+        where the experiment has `lanes`, it is every combination of these with every seed.
+    """
+
+    experiment: spec.ExperimentSpec
+    methods: Sequence[str]
+    seeds: Sequence[int]
+    hyper: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        self._check_names()
+        lanes = self.experiment.lanes
+        if lanes and not self.hyper:
+            points = list(itertools.product(*lanes.values()))
+            hyper = {
+                n: [point[i] for point in points for _ in self.seeds] for i, n in enumerate(lanes)
+            }
+            object.__setattr__(self, "hyper", hyper)
+            object.__setattr__(self, "seeds", [*self.seeds] * len(points))
+        if self.hyper and len(self.methods) != 1:
+            raise StudyError(
+                f"Lanes with numbers of their own ({', '.join(self.hyper)}) need a study of one "
+                f"method, got {', '.join(self.methods)}."
+            )
+        for name, values in self.hyper.items():
+            if len(values) != len(self.seeds):
+                raise StudyError(
+                    f"{name} must have one number for each of the {len(self.seeds)} lanes, "
+                    f"got {len(values)}."
+                )
+
+    def _check_names(self) -> None:
+        seeds, methods = self.seeds, self.methods
+        if not isinstance(seeds, list | tuple | range) or not all(map(bounds.seed, seeds)):
+            raise StudyError(
+                f"seeds must be whole numbers from 0 to {bounds.SEEDS - 1:,}, got "
+                f"{bounds.shown(seeds)}."
+            )
+        if not 1 <= len(seeds) <= bounds.COUNT:
+            raise StudyError(f"There must be 1 to {bounds.COUNT:,} seeds, got {len(seeds):,}.")
+        if not isinstance(methods, list | tuple) or not methods:
+            raise StudyError(f"methods must be names, got {bounds.shown(methods)}.")
+        for name in methods:
+            if not isinstance(name, str) or name not in self.experiment.methods:
+                raise unknown(f"method of {self.experiment.name}", name, self.experiment.methods)
+        if not isinstance(self.hyper, Mapping):
+            raise StudyError(f"hyper must be a table, got {bounds.shown(self.hyper)}.")
+        for name, values in self.hyper.items():
+            listed = isinstance(values, list | tuple)
+            if not listed or not all(map(bounds.number, values)):
+                raise StudyError(f"{name} must be numbers, got {bounds.shown(values)}.")
+
+    @property
+    def lanes(self) -> int:
+        """How many run side by side."""
+        return len(self.seeds)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """`hyper` as arrays [lanes]: int32 where all numbers are whole, float32 else."""
+        return {name: _array(values) for name, values in self.hyper.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for `study.toml`."""
+        hyper = {name: list(values) for name, values in self.hyper.items()}
+        return {
+            "experiment": spec.to_dict(self.experiment),
+            "methods": list(self.methods),
+            "seeds": list(self.seeds),
+            **({"hyper": hyper} if hyper else {}),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Study:
+        """The inverse of `to_dict`."""
+        if not isinstance(data, Mapping):
+            raise StudyError(f"A study must be a table, got {bounds.shown(data)}.")
+        for name in ("experiment", "methods", "seeds"):
+            if name not in data:
+                raise StudyError(f"A study needs `{name}`, which is missing.")
+        experiment = spec.from_dict(data["experiment"])
+        return cls(experiment, data["methods"], data["seeds"], data.get("hyper", {}))
+
+
+def _array(values: Sequence[float]) -> np.ndarray:
+    whole = all(isinstance(value, int) for value in values)
+    return np.asarray(values, np.int32 if whole else np.float32)

@@ -1,0 +1,105 @@
+"""From configurations to the programs that run them: numbers are lanes, all else is static."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+from continual_learning.schema.errors import unknown
+from continual_learning.studies import build
+from continual_learning.studies.base import ExperimentSpec
+from continual_learning.studies.runner import Lanes, program_of
+from continual_learning.studies.store.parts import INDEX
+from continual_learning.studies.study import Study
+from continual_learning.studies.watch import COLUMN
+from continual_learning.sweeps.grid import Configuration, Grid, apply
+from continual_learning.sweeps.settings import check, settings
+
+SMALLER = (
+    "Use fewer environments, a smaller batch or replay (capacity), a smaller `--scale`, or a "
+    "device with more memory."
+)
+"""What to do where not even one lane fits."""
+
+
+def programs(
+    experiment: ExperimentSpec,
+    method: str,
+    configurations: Sequence[Configuration],
+    seeds: Sequence[int],
+) -> list[Study]:
+    """A study for each combination of static settings, with a lane per configuration and seed.
+
+    Every configuration is checked, so that a wrong one is told before anything runs. A setting of
+    which some values are numbers and some are not (`max_reset_fraction=none,0.02`) is static where
+    it is none, and a lane's number elsewhere.
+
+    Args:
+      experiment: with all that is the same in all configurations.
+      method: whose settings they are.
+      configurations: each has the same names.
+      seeds: of each configuration.
+    """
+    known = settings(experiment, method)
+    groups: dict[str, tuple[Configuration, list[Configuration]]] = {}
+    for configuration in configurations:
+        for name in configuration:
+            check(known, method, name)
+        apply(experiment, method, configuration)
+        lane = {n: v for n, v in configuration.items() if known[n].is_lane(v)}
+        static = {n: v for n, v in configuration.items() if n not in lane}
+        groups.setdefault(repr(static), (static, []))[1].append(lane)
+    return [_study(experiment, method, *group, seeds) for group in groups.values()]
+
+
+def check_values(experiment: ExperimentSpec, method: str, grid: Grid) -> None:
+    """Raises if a value of a grid is not valid, whatever the others are."""
+    known = settings(experiment, method)
+    for name, values in grid.values.items():
+        check(known, method, name)
+        for value in values:
+            apply(experiment, method, {name: value})
+
+
+def check_metric(study: Study, metric: str | None) -> None:
+    """Raises unless rows of a study will have this metric; nothing is run.
+
+    Args:
+      study: with one method.
+      metric: its name; None needs no check.
+    """
+    if metric is None:
+        return
+    part, [method] = lanes_of(study, 0, 1), study.methods
+    trainer = build.trainer(study.experiment, method, build.data(study.experiment))
+    with contextlib.closing(program_of(trainer, Lanes(part.seeds, part.arrays()))) as program:
+        watched = [] if study.experiment.collapse is None else [COLUMN]
+        valid = sorted({*program.columns, *watched} - {*INDEX})
+    if metric not in valid:
+        raise unknown("metric", metric, valid)
+
+
+def lanes_of(study: Study, first: int, end: int) -> Study:
+    """The study of some of its lanes."""
+    hyper = {name: values[first:end] for name, values in study.hyper.items()}
+    return dataclasses.replace(study, seeds=study.seeds[first:end], hyper=hyper)
+
+
+def divide(study: Study, size: int) -> list[Study]:
+    """Blocks of at most `size` lanes, as few as can be, whose sizes differ by at most one."""
+    count = -(-study.lanes // size)
+    ends = [study.lanes * k // count for k in range(count + 1)]
+    return [lanes_of(study, *pair) for pair in itertools.pairwise(ends)]
+
+
+def _study(
+    experiment: ExperimentSpec,
+    method: str,
+    static: Configuration,
+    lanes: list[Configuration],
+    seeds: Sequence[int],
+) -> Study:
+    hyper = {name: [lane[name] for lane in lanes for _ in seeds] for name in lanes[0]}
+    return Study(apply(experiment, method, static), [method], [*seeds] * len(lanes), hyper)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,149 @@
+"""Points of a grid that Optuna suggests, batch by batch, each batch side by side.
+
+What was asked and what became of it is kept in a file of Optuna's, `optuna.log`; settings are
+numbers of their values in the grid there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from continual_learning import extras
+from continual_learning.jobs import tree as trees
+from continual_learning.sweeps.grid import Configuration, Grid
+from continual_learning.sweeps.lanes import Point, candidates, point
+from continual_learning.sweeps.sweep import Sweep, batch_folder, first_jobs
+
+FILE = "optuna.log"
+_PATIENCE = 10  # suggestions per configuration that is wanted, until Optuna has nothing new
+
+Scores = dict[Point, float]
+"""{configuration that came to its end: mean final performance}."""
+
+
+class Suggestions:
+    """What Optuna suggests for a grid.
+
+    Args:
+      folder: of the sweep; its file is there.
+      grid: where the points are from.
+    """
+
+    def __init__(self, folder: Path, grid: Grid):
+        optuna = self._optuna = extras.load("optuna")
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        file = optuna.storages.journal.JournalFileBackend(str(folder / FILE))
+        self._grid = grid
+        self._study: Any = optuna.create_study(
+            storage=optuna.storages.JournalStorage(file),
+            study_name="sweep",
+            direction="maximize",
+            load_if_exists=True,
+        )
+        # Not the same draws again when a sweep goes on.
+        self._study.sampler = optuna.samplers.TPESampler(seed=len(self._study.trials))
+
+    def waiting(self) -> dict[Point, int]:
+        """{configuration that was asked for: its trial}, of those that nothing was told of."""
+        return self._trials("RUNNING")
+
+    def ask(self, count: int) -> list[Configuration]:
+        """Up to `count` configurations that were not asked for before."""
+        known, found = {**self.waiting(), **self._trials("COMPLETE", "PRUNED")}, []
+        space, count = self._space(), min(count, len(self._grid) - len(known))
+        for _ in range(_PATIENCE * count):
+            if len(found) == count:
+                break
+            trial = self._study.ask(space)
+            configuration = self._configuration(trial.params)
+            if point(configuration) in known:
+                self._study.tell(trial.number, state=self._state("FAIL"))
+                continue
+            known[point(configuration)] = trial.number
+            found.append(configuration)
+        return found
+
+    def tell(self, trial: int, score: float | None) -> None:
+        """What a configuration came to; None if it was dropped before its end."""
+        if score is None:
+            self._study.tell(trial, state=self._state("PRUNED"))
+        else:
+            self._study.tell(trial, -math.inf if math.isnan(score) else score)
+
+    def forget(self, trial: int) -> None:
+        """A configuration is not run."""
+        self._study.tell(trial, state=self._state("FAIL"))
+
+    def tried(self) -> int:
+        """Configurations of which something was told."""
+        return len(self._trials("COMPLETE", "PRUNED"))
+
+    def _trials(self, *states: str) -> dict[Point, int]:
+        wanted = tuple(map(self._state, states))
+        trials = self._study.get_trials(deepcopy=False, states=wanted)
+        return {point(self._configuration(each.params)): each.number for each in trials}
+
+    def _state(self, name: str) -> Any:
+        return self._optuna.trial.TrialState[name]
+
+    def _configuration(self, params: dict[str, int]) -> Configuration:
+        return {name: values[params[name]] for name, values in self._grid.values.items()}
+
+    def _space(self) -> dict[str, Any]:
+        """Numbers in order are neighbours, all else is not."""
+        make, space = self._optuna.distributions, {}
+        for name, values in self._grid.values.items():
+            numbers = all(type(value) in (int, float) for value in values)
+            ordered = numbers and list(values) == sorted(values)  # pyright: ignore
+            count = len(values)
+            space[name] = (
+                make.IntDistribution(0, count - 1)
+                if ordered
+                else make.CategoricalDistribution(tuple(range(count)))
+            )
+        return space
+
+
+def sample(
+    folder: Path,
+    sweep: Sweep,
+    run: Callable[[Path, Sequence[Configuration]], int],
+    score: Callable[[Path], Scores],
+) -> int:
+    """Runs batches until there were as many trials as the sweep wants; the exit code.
+
+    Args:
+      folder: of the sweep.
+      sweep: has the grid, how many trials there are to be and how many are in a batch.
+      run: (folder of a batch, its configurations) -> exit code; goes on with a batch that is there.
+      score: (folder of a batch) -> what it came to.
+    """
+    assert sweep.trials is not None and sweep.batch is not None
+    suggestions, number = Suggestions(folder, sweep.grid), 0
+    while True:
+        place = batch_folder(folder, number)
+        jobs, waiting = first_jobs(place), suggestions.waiting()
+        if trees.is_tree(jobs):
+            begun = trees.read(jobs).jobs.values()
+            asked = candidates([job.study for job in begun], sweep.grid)
+        else:
+            for trial in waiting.values():  # asked for by a process that was killed then
+                suggestions.forget(trial)
+            asked = suggestions.ask(min(sweep.batch, sweep.trials - suggestions.tried()))
+            waiting = suggestions.waiting()
+        if not asked:
+            if suggestions.tried() < sweep.trials:
+                trees.note(folder, f"Optuna names no more than these {suggestions.tried()} points.")
+            return 0
+        if any(point(each) in waiting for each in asked):
+            code = run(place, asked)
+            if code:
+                return code
+            scores = score(place)
+            for each in asked:
+                if point(each) in waiting:
+                    suggestions.tell(waiting[point(each)], scores.get(point(each)))
+        number += 1
