@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,10 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
         return importlib.import_module(f"{package}.public")
 
     def __getattr__(name: str) -> Any:
-        if name != "__all__" and (name.startswith("__") or name not in public().__all__):
+        # `from package import module` asks for the attribute before it imports the module.
+        module = importlib.util.find_spec(f"{package}.{name}") is not None
+        special = name.startswith("__") and name != "__all__"
+        if module or special or (name != "__all__" and name not in public().__all__):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(public(), name)
 
