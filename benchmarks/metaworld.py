@@ -31,16 +31,21 @@ from continual_learning.agents.sac.learner import SACLearner
 from continual_learning.agents.sac.replay import Experience
 from continual_learning.networks import MLP
 from continual_learning.studies import host, registry, sac_parts
-from continual_learning.studies.host_spec import HostSpec
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.runner import Lanes
 
 
-def published(experiment: HostSpec, method: str) -> Iterator[None]:
+def published(experiment: Experiment, method: str) -> Iterator[None]:
     """Steps of one seed: act, step one environment after the other, one update per call."""
     stream = host.stream(experiment)
     actions = actions_of(stream)
     networks = [
-        MLP(experiment.hidden, outputs, experiment.activation, experiment.init)
+        MLP(
+            experiment.networks.hidden,
+            outputs,
+            experiment.networks.activation,
+            experiment.networks.init,
+        )
         for outputs in (actions.outputs, actions.critic_outputs)
     ]
     one = sac_parts.config(experiment.override(replay_ratio=1), method)
@@ -55,7 +60,7 @@ def published(experiment: HostSpec, method: str) -> Iterator[None]:
     def update(learner: Any, stored: Any, number: jax.Array) -> Any:
         return learning.learn(learner, learning.draw(stored, key, number), {})[0]
 
-    environments = [stream.make(0, 0, i) for i in range(experiment.environments)]
+    environments = [stream.make(0, 0, i) for i in range(experiment.agent.environments)]
     seen = np.stack([each.reset(i) for i, each in enumerate(environments)]).astype(np.float32)
     for number in itertools.count():
         action = np.asarray(act(learner.params["policy"], key, np.int32(number), seen))
@@ -64,8 +69,8 @@ def published(experiment: HostSpec, method: str) -> Iterator[None]:
         rewards = np.array([each.reward for each in reached], np.float32)
         ends = np.array([each.terminated for each in reached])
         stored = add(stored, Experience(*map(jnp.asarray, (seen, action, rewards, ends, after))))
-        for i in range(experiment.replay_ratio):
-            learner = update(learner, stored, np.int32(number * experiment.replay_ratio + i))
+        for i in range(experiment.agent.replay_ratio):
+            learner = update(learner, stored, np.int32(number * experiment.agent.replay_ratio + i))
         seen = after
         for i, each in enumerate(environments):
             if reached[i].truncated:
@@ -74,7 +79,7 @@ def published(experiment: HostSpec, method: str) -> Iterator[None]:
         yield
 
 
-def ours(experiment: HostSpec, method: str, seeds: int) -> Iterator[Any]:
+def ours(experiment: Experiment, method: str, seeds: int) -> Iterator[Any]:
     """Chunks of our program; what it is, at first."""
     lanes = Lanes(range(seeds))
     program: Any = host.trainer(experiment, method, None).program(lanes.seeds, lanes.keys(), {})
@@ -97,11 +102,13 @@ def rate(steps: Callable[[], Any], each: int, seconds: float) -> float:
     return count / (time.perf_counter() - begin)
 
 
-def hours(experiment: HostSpec, seeds: int, training: float, evaluation: float) -> dict[str, float]:
+def hours(
+    experiment: Experiment, seeds: int, training: float, evaluation: float
+) -> dict[str, float]:
     """Of a method of the whole experiment, at these environment steps per second."""
     full: Any = registry.get(experiment.name)
-    met = [1 + step // full.vector_steps_per_task for step in evaluations(full)]
-    played = sum(min(n, full.tasks) for n in met) * full.eval_episodes * 500
+    met = [1 + step // full.agent.vector_steps_per_task for step in evaluations(full)]
+    played = sum(min(n, full.tasks) for n in met) * full.agent.eval_episodes * 500
     return {
         "training_hours": full.steps * seeds / training / 3600,
         "evaluation_hours": played * seeds / evaluation / 3600,
@@ -109,13 +116,19 @@ def hours(experiment: HostSpec, seeds: int, training: float, evaluation: float) 
     }
 
 
-def evaluations(full: HostSpec) -> range:
+def evaluations(full: Experiment) -> range:
     """The last step before each."""
-    last = full.tasks * full.vector_steps_per_task
-    return range(full.eval_every - 1, last, full.eval_every) if full.eval_every else range(0)
+    last = full.tasks * full.agent.vector_steps_per_task
+    return (
+        range(full.agent.eval_every - 1, last, full.agent.eval_every)
+        if full.agent.eval_every
+        else range(0)
+    )
 
 
-def started(experiment: HostSpec, method: str, seeds: int) -> tuple[Iterator[None], dict[int, Any]]:
+def started(
+    experiment: Experiment, method: str, seeds: int
+) -> tuple[Iterator[None], dict[int, Any]]:
     """Their loop, and ours by its staleness; all compiled, and their workers running."""
     theirs = published(experiment, method)
     programs = {n: ours(experiment.override(staleness=n), method, seeds) for n in (1, 0)}
@@ -125,14 +138,14 @@ def started(experiment: HostSpec, method: str, seeds: int) -> tuple[Iterator[Non
 
 
 def measured(
-    experiment: HostSpec, seeds: int, seconds: float, theirs: Iterator[None], programs: Any
+    experiment: Experiment, seeds: int, seconds: float, theirs: Iterator[None], programs: Any
 ) -> dict[str, Any]:
     """Rates of both, in turns; what was started is ended."""
-    chunk, found = experiment.steps_per_row * experiment.environments * seeds, {}
+    chunk, found = experiment.agent.steps_per_row * experiment.agent.environments * seeds, {}
     for staleness, program in programs.items():
-        before = rate(lambda: next(theirs), experiment.environments, seconds)
+        before = rate(lambda: next(theirs), experiment.agent.environments, seconds)
         steps = rate(lambda p=program: next(p), chunk, seconds)
-        per_step = experiment.replay_ratio / experiment.environments
+        per_step = experiment.agent.replay_ratio / experiment.agent.environments
         found[f"staleness_{staleness}"] = {
             "published_steps_per_second": before,
             "published_updates_per_second": before * per_step,
@@ -182,8 +195,8 @@ def main() -> None:
             "experiment": args.experiment,
             "method": method,
             "seeds": seeds,
-            "environments": experiment.environments,
-            "replay_ratio": experiment.replay_ratio,
+            "environments": experiment.agent.environments,
+            "replay_ratio": experiment.agent.replay_ratio,
             "device": jax.devices()[0].device_kind,
             "cores": len(os.sched_getaffinity(0)),
             "jax": jax.__version__,

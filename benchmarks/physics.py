@@ -250,7 +250,7 @@ def main() -> None:
             policy.robot, precision=args.precision, solver=solver or policy.robot.solver
         )
         act = trained_actions(policy)
-        args.robot, args.physics = policy.experiment.robot, env.physics
+        args.robot, args.physics = policy.experiment.stream.robot, env.physics
     else:
         env = robots[args.robot](args.physics, solver=solver, precision=args.precision)
         act = random_actions(env)

@@ -32,7 +32,7 @@ def rollouts(experiment, seeds: int, acting: bool) -> tuple[Any, Any]:
     """As many physics steps, by the policy or with fixed actions, and their first state."""
     stream = control.stream(experiment)
     env = stream.environment
-    episodes = Episodes(env, experiment.environments, experiment.episode_length)
+    episodes = Episodes(env, experiment.agent.environments, experiment.stream.episode_length)
     policy = control.policy(experiment, env.action_size)
     observations = jnp.zeros((1, env.observation_size))
 
@@ -52,11 +52,13 @@ def rollouts(experiment, seeds: int, acting: bool) -> tuple[Any, Any]:
         def iteration(live, number):
             key = jax.random.fold_in(state.key, number)
             live, rollout, _ = collect(
-                episodes, live, task, act, key, steps=experiment.rollout, keep_reached=False
+                episodes, live, task, act, key, steps=experiment.agent.rollout, keep_reached=False
             )
             return live, rollout.reward.sum()
 
-        live, rewards = jax.lax.scan(iteration, live, jnp.arange(experiment.iterations_per_chunk))
+        live, rewards = jax.lax.scan(
+            iteration, live, jnp.arange(experiment.agent.iterations_per_chunk)
+        )
         return live.state, rewards
 
     begin = jax.vmap(lambda key: episodes.begin(key, stream.task(key, jnp.int32(0))))
@@ -85,7 +87,9 @@ def main() -> None:
             iterations_per_task=args.iterations * (args.rounds + 1),
         )
         for seeds in args.seeds:
-            steps = seeds * experiment.rollout * experiment.environments * args.iterations
+            steps = (
+                seeds * experiment.agent.rollout * experiment.agent.environments * args.iterations
+            )
             row = {
                 "experiment": args.experiment,
                 "physics": physics,

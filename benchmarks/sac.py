@@ -32,7 +32,7 @@ from continual_learning.studies.bench import timed
 def playing(experiment, seeds: int) -> tuple[Any, Any]:
     """As many steps of the games with random actions, and their first state."""
     stream = games.stream(experiment)
-    count, length = experiment.environments, experiment.episode_length
+    count, length = experiment.agent.environments, experiment.stream.episode_length
     episodes = Episodes(stream.environment, count, length, restart="fresh")
 
     def one(state):
@@ -45,7 +45,7 @@ def playing(experiment, seeds: int) -> tuple[Any, Any]:
             return live, reached.reward.sum()
 
         live = episodes.live(state, task)
-        live, rewards = jax.lax.scan(step, live, jnp.arange(experiment.steps_per_row))
+        live, rewards = jax.lax.scan(step, live, jnp.arange(experiment.agent.steps_per_row))
         return live.state, rewards.sum()
 
     begin = jax.vmap(lambda key: episodes.begin(key, stream.task(key, jnp.int32(0))))
@@ -83,7 +83,7 @@ def main() -> None:
         rows_per_chunk=1,
         learning_starts=0,
         eval_every=0,
-        capacity=args.capacity or chosen.capacity,
+        capacity=args.capacity or chosen.agent.capacity,
     )
     for seeds in args.seeds:
         trainers = {name: games.trainer(experiment, name, None) for name in args.methods}
@@ -97,8 +97,8 @@ def main() -> None:
         row = {
             "experiment": args.experiment,
             "seeds": seeds,
-            "environments": experiment.environments,
-            "replay_ratio": experiment.replay_ratio,
+            "environments": experiment.agent.environments,
+            "replay_ratio": experiment.agent.replay_ratio,
             "device": jax.devices()[0].device_kind,
             "jax": jax.__version__,
             "python": platform.python_version(),
@@ -108,11 +108,11 @@ def main() -> None:
         }
         for name, times in timed(programs, first_states(parts), args.rounds).items():
             middle = float(np.median(times))
-            played = args.steps * experiment.environments * seeds
+            played = args.steps * experiment.agent.environments * seeds
             row[f"{name}_steps_per_second"] = round(played / middle)
             row[f"{name}_seconds"] = [round(s, 4) for s in times]
             if name != "games":
-                updates = args.steps * experiment.replay_ratio
+                updates = args.steps * experiment.agent.replay_ratio
                 row[f"{name}_milliseconds_per_update"] = round(1000 * middle / updates, 4)
         if args.serial:
             row["serial_is_equal"] = all(

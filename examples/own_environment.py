@@ -18,10 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.ppo.train import PPOConfig, ppo
-from continual_learning.envs import Episodes, TaskStream, Transition, Uniform
+from continual_learning.agents.ppo.config import PPOConfig
+from continual_learning.agents.ppo.train import ppo
+from continual_learning.envs import OnDevice, TaskStream, Transition, Uniform
 from continual_learning.networks import MLP
-from continual_learning.studies.base import MethodSpec
+from continual_learning.studies.experiment import MethodSpec
 from continual_learning.studies.methods import transformation
 
 DT, GRAVITY, MASS = 0.05, 10.0, 1.0
@@ -81,11 +82,10 @@ def trainer(tasks: int, iterations: int):
     return ppo(
         MLP((64, 64), 2 * env.action_size, "swish"),
         MLP((64, 64), 1, "swish"),
-        Episodes(env, count=64, length=200, restart="fresh"),
-        stream,
+        OnDevice(stream, length=200, restart="fresh"),
         {"policy": optimizer, "value": optimizer},
         PPOConfig(
-            tasks=tasks,
+            environments=64,
             iterations_per_task=iterations,
             iterations_per_chunk=5,
             rollout=100,
@@ -96,6 +96,7 @@ def trainer(tasks: int, iterations: int):
             truncation="bootstrap",
             diagnostics=False,
         ),
+        tasks=tasks,
     )
 
 

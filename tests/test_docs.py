@@ -37,10 +37,11 @@ SMALL_HOST = (
     "--workers 1 --hidden 4"
 )
 SMALL_OF = {
-    "supervised": SMALL,
-    "control": SMALL_CONTROL,
-    "games": SMALL_GAMES,
-    "host": SMALL_HOST,
+    "dataset": SMALL,
+    "robot": SMALL_CONTROL,
+    "minatar": SMALL_GAMES,
+    "metaworld": SMALL_HOST,
+    "gymnasium": SMALL_HOST,
 }
 ELSEWHERE = {
     "cd runs/digits/checkpoints/cpr/000002 && sha256sum --check SHA256SUMS": (
@@ -94,7 +95,7 @@ def commands(text: str) -> list[str]:
 def smaller(words: list[str], diagnostics: bool) -> list[str]:
     """The words of `continual run`, for seconds: one method, the one that is changed if any is."""
     known = words[1] in (*registry.names(), *registry.ablations())
-    kind = registry.get(words[1]).kind if known else "supervised"
+    kind = registry.get(words[1]).stream.kind if known else "dataset"
     resets = known and "adam" not in registry.get(words[1]).methods
     method = "cpr" if resets or any(word.startswith("cpr.") for word in words) else "adam"
     sizes = [word for word in SMALL_OF[kind].split() if not diagnostics or word != OFF]

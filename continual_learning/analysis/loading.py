@@ -10,7 +10,6 @@ from continual_learning import extras
 from continual_learning.jobs.tree import is_tree
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import spec
-from continual_learning.studies.base import trusted
 from continual_learning.studies.store import manifest
 from continual_learning.studies.store.files import StoreError
 from continual_learning.studies.store.parts import HYPER, Parts, in_order, read_part
@@ -136,8 +135,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     study, _ = manifest.read(folder)
     experiment = study.get("experiment")
     try:
-        with trusted():  # it has run, or is running
-            known = spec.from_dict(experiment) if isinstance(experiment, dict) else None
+        known = spec.from_dict(experiment) if isinstance(experiment, dict) else None
     except (StudyError, TypeError):  # of another version
         known = None
     return {"experiment": experiment, "last_step": None if known is None else known.steps}

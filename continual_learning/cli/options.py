@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import Field, fields_of
-from continual_learning.studies.base import ExperimentSpec, MethodSpec
+from continual_learning.studies.experiment import FACTORS, Experiment, MethodSpec
 from continual_learning.studies.store import documents
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -18,7 +18,7 @@ _LONGEST = 100 * 366 * 24 * 3600
 Value = TypeVar("Value")
 
 
-def add_scale(parser: argparse.ArgumentParser, spec: ExperimentSpec | None) -> None:
+def add_scale(parser: argparse.ArgumentParser, spec: Experiment | None) -> None:
     """Adds --scale and --set, and where the experiment is known an option for every field."""
     scales = ["paper", *spec.scales] if spec else ["paper", "short", "smoke"]
     parser.add_argument(
@@ -39,14 +39,14 @@ def add_scale(parser: argparse.ArgumentParser, spec: ExperimentSpec | None) -> N
     if spec is None:
         return
     group = parser.add_argument_group(f"fields of {spec.name}, in place of its own values")
-    for each in fields_of(type(spec)).values():
+    for name, each in spec.fields().items():
         if _is_option(each):
-            _add_field(group, spec, each)
+            _add_field(group, spec, name, each)
 
 
-def resolve(spec: ExperimentSpec, args: argparse.Namespace) -> ExperimentSpec:
+def resolve(spec: Experiment, args: argparse.Namespace) -> Experiment:
     """The experiment with the values that the options name."""
-    known = [f.name for f in fields_of(type(spec)).values() if _is_option(f)]
+    known = [name for name, each in spec.fields().items() if _is_option(each)]
     given = {name: value for name, value in vars(args).items() if name in known}
     assigned = dict(assignment(spec, text) for text in args.assignments)
     twice = sorted(given.keys() & assigned.keys())
@@ -55,19 +55,18 @@ def resolve(spec: ExperimentSpec, args: argparse.Namespace) -> ExperimentSpec:
     return spec.override(**given, **assigned)
 
 
-def assignment(spec: ExperimentSpec, text: str) -> tuple[str, Any]:
+def assignment(spec: Experiment, text: str) -> tuple[str, Any]:
     """`tasks=10` or `cpr.max_reset=0.02` as a name and a value."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name or not value:
         raise StudyError(f"--set {text}: write NAME=VALUE, such as cpr.max_reset=0.02.")
-    if "." in name:
+    part, dot, _ = name.partition(".")
+    if not dot or part in FACTORS:
+        known = spec.field(name)
+    else:
         method, option = spec.method_field(name)
         known = fields_of(MethodSpec).get(option)
         name = f"{method}.{option}"
-    else:
-        if name not in fields_of(type(spec)):
-            raise unknown(f"field of {spec.name}", name, fields_of(type(spec)))
-        known = fields_of(type(spec))[name]
     if known is None:
         return name, scalar(value)
     if known.is_table:
@@ -146,7 +145,7 @@ def numbers(flag: str, texts: list[str], example: str) -> dict[str, float]:
     return found
 
 
-def methods(spec: ExperimentSpec, text: str | None) -> list[str]:
+def methods(spec: Experiment, text: str | None) -> list[str]:
     """`adam,cpr` as a list of the experiment's methods; all of them for None."""
     if text is None:
         return list(spec.methods)
@@ -176,8 +175,8 @@ def _is_option(each: Field) -> bool:
     return not each.is_table and each.name not in ("name", "title", "seeds")
 
 
-def _add_field(group: Any, spec: ExperimentSpec, each: Field) -> None:
-    flag, shown = "--" + each.name.replace("_", "-"), _default(spec, each.name)
+def _add_field(group: Any, spec: Experiment, name: str, each: Field) -> None:
+    flag, shown = "--" + name.replace("_", "-"), _default(spec, name)
     aliases = [f"--{each.alias}"] if each.alias else []
     if each.type is bool:
         group.add_argument(
@@ -192,7 +191,7 @@ def _add_field(group: Any, spec: ExperimentSpec, each: Field) -> None:
     group.add_argument(
         flag,
         *aliases,
-        dest=each.name,
+        dest=name,
         type=argument(each.parse),
         default=argparse.SUPPRESS,
         metavar="VALUE",
@@ -206,14 +205,14 @@ def _expected(each: Field) -> str:
     return each.expected.replace("a list of", "comma-separated")
 
 
-def _default(spec: ExperimentSpec, name: str) -> str:
+def _default(spec: Experiment, name: str) -> str:
     def show(value: Any) -> str:
         if value is None or isinstance(value, bool):
             return {None: "none", True: "yes", False: "no"}[value]
         return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
     smaller = [f"{s}: {show(v[name])}" for s, v in spec.scales.items() if name in v]
-    return "; ".join([f"default: {show(getattr(spec, name))}", *smaller])
+    return "; ".join([f"default: {show(spec.value(name))}", *smaller])
 
 
 def scalar(text: str) -> Any:

@@ -11,6 +11,7 @@ from continual_learning.cli import jobs, options
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, registry, spec
+from continual_learning.studies.experiment import Experiment
 
 
 def add(command: Any, words: list[str]) -> None:
@@ -186,7 +187,7 @@ def _whole(flag: str, least: int, most: int) -> Any:
     return options.argument(lambda text: bounds.parse_whole(flag, text, least, most))
 
 
-def named_experiment(words: list[str]) -> spec.ExperimentSpec | None:
+def named_experiment(words: list[str]) -> Experiment | None:
     """The experiment that the words name, before its options are known."""
     if words[:1] not in (["run"], ["show"], ["sweep"]):
         return None
@@ -197,13 +198,17 @@ def named_experiment(words: list[str]) -> spec.ExperimentSpec | None:
     return next((registry.get(name) for name in names + first), None)
 
 
-def resolved(args: argparse.Namespace) -> spec.ExperimentSpec:
+def resolved(args: argparse.Namespace) -> Experiment:
     """The experiment that the options name."""
     chosen = build.fitted(options.resolve(registry.get(args.experiment, args.scale), args))
+    if args.assignments or registry.is_file(args.experiment):
+        from continual_learning.studies import methods  # it imports JAX, which ours need not
+
+        methods.check(chosen)
     return chosen if args.seeds is None else chosen.override(seeds=len(args.seeds))
 
 
-def seeds_of(chosen: spec.ExperimentSpec, args: argparse.Namespace) -> list[int]:
+def seeds_of(chosen: Experiment, args: argparse.Namespace) -> list[int]:
     """The seeds that the options name."""
     return list(range(chosen.seeds)) if args.seeds is None else args.seeds
 

@@ -11,22 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from continual_learning.envs.base import DiscreteEnvironment, Environment, Transition
+    from continual_learning.envs.catalog.stream import (
+        STREAMS,
+        Examples,
+        OnDevice,
+        OnHost,
+        Stream,
+    )
     from continual_learning.envs.datasets.dataset import Dataset, load_dataset
     from continual_learning.envs.datasets.stream import SupervisedStream, Task
-    from continual_learning.envs.episodes import Episodes, EpisodesState, Live, Timestep
-    from continual_learning.envs.errors import DatasetError
-    from continual_learning.envs.minatar import MinAtar
-    from continual_learning.envs.robots.delayed import Delayed
-    from continual_learning.envs.streams import (
+    from continual_learning.envs.draws import (
         Integers,
         Interval,
         LogUniform,
-        TaskStream,
         Uniform,
         Values,
         parse_changes,
         parse_draw,
     )
+    from continual_learning.envs.episodes import Episodes, EpisodesState, Live, Timestep
+    from continual_learning.envs.errors import DatasetError
+    from continual_learning.envs.minatar import MinAtar
+    from continual_learning.envs.robots.delayed import Delayed
+    from continual_learning.envs.streams import TaskStream
 
 _HOMES = {
     "base": ("DiscreteEnvironment", "Environment", "Transition"),
@@ -35,20 +42,22 @@ _HOMES = {
     "episodes": ("Episodes", "EpisodesState", "Live", "Timestep"),
     "errors": ("DatasetError",),
     "minatar": ("MinAtar",),
-    "streams": (
+    "catalog.stream": ("STREAMS", "Examples", "OnDevice", "OnHost", "Stream"),
+    "draws": (
         "Integers",
         "Interval",
         "LogUniform",
-        "TaskStream",
         "Uniform",
         "Values",
         "parse_changes",
         "parse_draw",
     ),
+    "streams": ("TaskStream",),
     "datasets.stream": ("SupervisedStream", "Task"),
 }
 
 __all__ = [
+    "STREAMS",
     "Dataset",
     "DatasetError",
     "Delayed",
@@ -56,11 +65,15 @@ __all__ = [
     "Environment",
     "Episodes",
     "EpisodesState",
+    "Examples",
     "Integers",
     "Interval",
     "Live",
     "LogUniform",
     "MinAtar",
+    "OnDevice",
+    "OnHost",
+    "Stream",
     "SupervisedStream",
     "Task",
     "TaskStream",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies.spec import ExperimentSpec
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.study import Study
 
 _TAKEN = (".lock", ".log", ".txt")  # end the names of files beside the folders of jobs
@@ -37,7 +37,7 @@ class Job:
 
 
 def divide(
-    experiment: ExperimentSpec,
+    experiment: Experiment,
     methods: Sequence[str],
     seeds: Sequence[int],
     block: int | None = None,

@@ -1,18 +1,10 @@
-"""Networks of the benchmarks, in Flax Linen, and the distributions that they parametrise."""
+"""Networks of the benchmarks, in Flax Linen, and the distributions that they parametrize."""
 
-from continual_learning import installation
+from typing import TYPE_CHECKING
 
-try:
-    from continual_learning.networks.cnn import CNN
-    from continual_learning.networks.distributions import (
-        Categorical,
-        DiagonalGaussian,
-        TanhGaussian,
-    )
-    from continual_learning.networks.mlp import MLP, initialiser
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"The networks need {error.name}: {installation.command('flax')}.", name=error.name
-    ) from None
+from continual_learning.lazy import attach
 
-__all__ = ["CNN", "MLP", "Categorical", "DiagonalGaussian", "TanhGaussian", "initialiser"]
+if TYPE_CHECKING:
+    from continual_learning.networks.public import *  # noqa: F403
+
+__getattr__, __dir__ = attach(__name__)

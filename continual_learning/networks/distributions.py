@@ -121,6 +121,12 @@ class Categorical(NamedTuple):
         """The likeliest action, int32 […]; the first of equals."""
         return jnp.argmax(self.log_probs, axis=-1).astype(jnp.int32)
 
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        """Log probability of an action: int32 […] -> […]."""
+        # Not a gather, the gradient of which is a scatter.
+        chosen = jnp.arange(self.log_probs.shape[-1]) == action[..., None]
+        return jnp.sum(jnp.where(chosen, self.log_probs, 0.0), axis=-1)
+
     def mean(self, values: jax.Array) -> jax.Array:
         """What is expected of values […, actions] of the actions, […]."""
         return jnp.sum(self.probs * values, axis=-1)

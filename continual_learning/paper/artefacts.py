@@ -8,10 +8,8 @@ from typing import Any, Literal
 
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import registry
-from continual_learning.studies.base import ExperimentSpec, trusted
-from continual_learning.studies.control_spec import ControlSpec
-from continual_learning.studies.host_spec import MT10
-from continual_learning.studies.presets.ablations import SHAPES
+from continual_learning.studies.experiment import Experiment
+from continual_learning.studies.presets.ablations import SHAPES, rollout_changes
 
 METHODS = ("cpr", "cbp", "redo", "regrama", "shrink_perturb", "adam")
 """The methods of the paper, in the order of its tables."""
@@ -41,13 +39,12 @@ class Study:
         more = [f"{name}={setting(value)}" for name, value in self.changes.items()]
         return f"{self.experiment} ({', '.join(more)})" if more else self.experiment
 
-    def spec(self, scale: str = "paper") -> ExperimentSpec:
+    def spec(self, scale: str = "paper") -> Experiment:
         """The experiment to run, with its changes and what goes with them."""
-        with trusted():  # ours; the tests make up for the checks
-            chosen, changes = registry.get(self.experiment).at_scale(scale), dict(self.changes)
-            if isinstance(chosen, ControlSpec) and "rollout" in changes:
-                chosen = chosen.with_rollout(changes.pop("rollout"))
-            return chosen.override(**changes)
+        chosen, changes = registry.get(self.experiment).at_scale(scale), dict(self.changes)
+        if "rollout" in changes:
+            changes |= rollout_changes(chosen, changes["rollout"])
+        return chosen.override(**changes)
 
     def values(self, field: str) -> tuple[Any, ...]:
         """Of a field that it changes, or in which its lanes differ."""
@@ -144,7 +141,9 @@ _HUMANOID = (Study("slippery_humanoid"),)
 _BOTH = _ANT + _HUMANOID
 _METAWORLD = (Study("continual_metaworld", (*METHODS[:-1], "muon", "adam")),)
 _MINATAR = (Study("continual_minatar"),)
-_SINGLE_TASKS = _varied("mt1", METHODS, "sequence", ((task,) for task in MT10))
+_SINGLE_TASKS = _varied(
+    "mt1", METHODS, "sequence", ((task,) for task in registry.get("continual_metaworld").task_names)
+)
 # The paper does not print the size of its larger rollouts, so these are ours. With these a task has
 # exactly as many steps as usual.
 _ROLLOUTS = _varied("slippery_ant", ("adam",), "rollout", (96, 288, 576))

@@ -11,9 +11,8 @@ from continual_learning.jobs import tree
 from continual_learning.paper.artefacts import Study
 from continual_learning.paper.values import value
 from continual_learning.schema.errors import StudyError
-from continual_learning.schema.fields import fields_of
 from continual_learning.studies import registry, spec
-from continual_learning.studies.base import ExperimentSpec, located, trusted
+from continual_learning.studies.experiment import FACTORS, Experiment, located
 from continual_learning.studies.store import manifest
 
 _APART = ("name", "title", "seeds", "methods", "scales", "lanes", "data_folder")
@@ -32,7 +31,7 @@ class Folder:
     """
 
     path: Path
-    spec: ExperimentSpec
+    spec: Experiment
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     parts: tuple[Path, ...]
@@ -45,13 +44,12 @@ class Folder:
         with located(str(path)):
             if not isinstance(study.get("experiment"), Mapping):
                 raise StudyError("its study.toml does not say which experiment it is of.")
-            with trusted():  # it has run, or is running
-                experiment = spec.from_dict(study["experiment"])
+            experiment = spec.from_dict(study["experiment"])
             methods, seeds = _list(study, "methods", str), _list(study, "seeds", int)
         return cls(path, experiment, methods, tuple(dict.fromkeys(seeds)), (path,))
 
     def check_same(
-        self, experiment: ExperimentSpec, methods: Iterable[str], seeds: Iterable[int]
+        self, experiment: Experiment, methods: Iterable[str], seeds: Iterable[int]
     ) -> None:
         """Raises a StoreError that lists what differs, unless it is a study of just these."""
         asked, here = (
@@ -70,32 +68,31 @@ class Folder:
         options of its own: the folder is compared with the scale that it is nearest to.
         """
         usual = registry.get(self.spec.name)
-        with trusted():
-            scales = [usual.at_scale(scale) for scale in ("paper", *usual.scales)]
+        scales = [usual.at_scale(scale) for scale in ("paper", *usual.scales)]
         return min(map(self._unlike, scales), key=len)
 
-    def _unlike(self, usual: ExperimentSpec) -> dict[str, tuple[Any, Any]]:
-        known = fields_of(type(self.spec))
+    def _unlike(self, usual: Experiment) -> dict[str, tuple[Any, Any]]:
+        known = self.spec.fields()
         methods = [method for method in self.methods if method in usual.methods]
         names = [
             name
             for name in differences(self.spec, usual, methods)
-            if "." in name or not known[name].budget
+            if name not in known or not known[name].budget
         ]
         both = {name: (value(self.spec, name), value(usual, name)) for name in names}
         return {name: (here, there) for name, (here, there) in both.items() if here != there}
 
 
-def differences(
-    a: ExperimentSpec, b: ExperimentSpec, methods: Iterable[str]
-) -> dict[str, tuple[Any, Any]]:
+def differences(a: Experiment, b: Experiment, methods: Iterable[str]) -> dict[str, tuple[Any, Any]]:
     """{field: (a's, b's)} of what is not the same, of these methods `METHOD.OPTION` too."""
 
-    def flat(each: ExperimentSpec) -> dict[str, Any]:
-        data = spec.to_dict(each)
-        found = {name: v for name, v in data.items() if name not in _APART}
+    def flat(each: Experiment) -> dict[str, Any]:
+        table = spec.to_dict(each)["methods"]
+        values = {name: each.value(name) for name in each.fields() if name not in _APART}
+        found = {name: value for name, value in values.items() if value is not None}
+        found |= {part: getattr(each, part).kind for part in FACTORS}
         for method in methods:
-            chosen = dict(data["methods"].get(method, {}))
+            chosen = dict(table.get(method, {}))
             options = chosen.pop("options", {})
             found |= {f"{method}.{name}": v for name, v in {**chosen, **options}.items()}
         return found

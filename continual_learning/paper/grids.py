@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies.base import ExperimentSpec
+from continual_learning.studies.experiment import Experiment
 from continual_learning.sweeps.grid import Grid
 
 TUNING_SEEDS = 5
@@ -92,7 +92,7 @@ TUNED_ON: dict[str, dict[str, Any]] = {"mt1": {"sequence": ("peg-insert-side",)}
 """{experiment: fields} that were other ones while the paper tuned."""
 
 
-def grid(experiment: ExperimentSpec, method: str) -> Grid:
+def grid(experiment: Experiment, method: str) -> Grid:
     """The paper's grid of a method; raises where it has none."""
     known = GRIDS.get(experiment.name, {})
     if method not in known:

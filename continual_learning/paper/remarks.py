@@ -10,7 +10,6 @@ from continual_learning.analysis.curves import Curves
 from continual_learning.paper.artefacts import Artefact, setting
 from continual_learning.paper.kept import FILE, is_kept
 from continual_learning.paper.runs import Runs
-from continual_learning.paper.values import tasks_of
 
 AS_PUBLISHED = (
     "Paper and as published: IQM over seeds in every bin, with the distances to the 25th and 75th "
@@ -100,7 +99,7 @@ def single_tasks(artefact: Artefact, found: Mapping[str, Runs]) -> list[str]:
         task: " ".join(remarks(runs, methods, paper, apart=artefact.varied))
         for task, runs in found.items()
     }
-    absent = [task for study in artefact.studies for task in tasks_of(study.spec())]
+    absent = [task for study in artefact.studies for task in study.spec().task_names]
     absent = [task for task in absent if task not in found]
     return once(said, "Each task") + ([f"Not run: {', '.join(absent)}."] if absent else [])
 
@@ -145,7 +144,7 @@ def _size(runs: Runs, paper: Mapping[str, Any]) -> str:
 
 
 def _unit(runs: Runs) -> str:
-    return "updates" if runs.spec.kind == "supervised" else "environment steps"
+    return runs.spec.step_unit
 
 
 def _unfinished(runs: Runs) -> list[str]:

@@ -15,10 +15,10 @@ from continual_learning.jobs.tree import studies
 from continual_learning.paper import kept
 from continual_learning.paper.artefacts import Artefact, lane_value
 from continual_learning.paper.folders import Folder, differences
-from continual_learning.paper.values import tasks_of, value
+from continual_learning.paper.values import value
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
-from continual_learning.studies.base import ExperimentSpec
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.store.parts import HYPER
 
 if TYPE_CHECKING:
@@ -44,32 +44,19 @@ class Runs:
     chosen: str | None = None
 
     @property
-    def spec(self) -> ExperimentSpec:
+    def spec(self) -> Experiment:
         """The experiment."""
         return self.folders[0].spec
 
     @functools.cached_property
     def width(self) -> int | None:
-        """Steps of a bin; None: the rows as they are.
-
-        Of robots the paper's 2M for runs as long as its. Else at most a tenth of a task, in whole
-        rows that divide it: all bins are of one task, and weigh the same. Of supervised studies a
-        task, if there are many.
-        """
-        spec: Any = self.spec
-        if spec.kind == "supervised":
-            return spec.steps_per_task if spec.tasks > 50 else None
-        if spec.kind in ("games", "host"):
-            rows = spec.vector_steps_per_task // spec.steps_per_row
-            return spec.steps_per_row * spec.environments * _divisor(rows)
-        if spec.steps >= 100_000_000:
-            return 2_000_000
-        return spec.rollout * spec.environments * _divisor(spec.iterations_per_task)
+        """Steps of a bin; None: the rows as they are."""
+        return self.spec.bin_width
 
     @property
     def metric(self) -> str:
         """What says how well a method does; where it is a return, even if no episode has ended."""
-        if self.spec.kind == "supervised":
+        if self.spec.headline not in RETURNS:
             return main_metric(self.frame)
         return self.chosen or next(iter(self.returns), RETURNS[-1])
 
@@ -82,7 +69,7 @@ class Runs:
         """A metric of every method, binned; of an evaluation, so that every bin has one."""
         width, spec = self.width, cast(Any, self.spec)
         if metric.startswith("eval_") and width is not None:
-            width = max(width, spec.eval_every * spec.environments)
+            width = max(width, spec.agent.eval_every * spec.agent.environments)
         return curves_of.curves(self.frame, metric, bin=width)
 
     def curve(self, metric: str) -> Curves:
@@ -106,7 +93,8 @@ def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
     for folder in folders:
         known = folder.spec.name in (*registry.names(), *registry.ablations())
         usual = registry.get(folder.spec.name) if known else None
-        if folder.spec.name not in valid or type(usual) is not type(folder.spec):
+        alike = usual is not None and usual.agent.kind == folder.spec.agent.kind
+        if folder.spec.name not in valid or not alike:
             raise StudyError(
                 f"{folder.path} is a study of {folder.spec.name}; {artefact.id} "
                 + (f"needs {' and '.join(wanted)}." if wanted else "needs no study.")
@@ -173,14 +161,14 @@ def by_task(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
     """The studies of each task, where each is of one, in the order of the artefact."""
     groups: dict[str, list[Folder]] = {}
     for folder in read(artefact, paths):
-        names = tasks_of(folder.spec)
+        names = folder.spec.task_names
         if len(names) != 1:
             raise StudyError(
                 f"{folder.path} is a study of {len(names)} tasks, {', '.join(names)}; "
                 f"{artefact.id} is made of studies of one task each."
             )
         groups.setdefault(names[0], []).append(folder)
-    order = [name for study in artefact.studies for name in tasks_of(study.spec())]
+    order = [name for study in artefact.studies for name in study.spec().task_names]
     ranked = sorted(groups, key=functools.partial(_rank, order))
     return {name: _runs(artefact, groups[name]) for name in ranked}
 
@@ -225,8 +213,3 @@ def _check_alike(first: Folder, other: Folder, method: str, varied: str) -> None
             f"{first.path} and {other.path} differ in more than {varied}: {text}. "
             "Name folders that differ in that alone."
         )
-
-
-def _divisor(rows: int) -> int:
-    """The largest that is at most a tenth; 1 of fewer than ten."""
-    return next((each for each in range(rows // 10, 1, -1) if rows % each == 0), 1)

@@ -97,8 +97,8 @@ class Best(NamedTuple):
 
 def table_bin(section: Section) -> int | None:
     """Steps of a bin for summaries and collapses: the paper's, if runs are long enough."""
-    long = section.kind == "control" and section.frame.step.max() >= 4 * PAPER_BIN
-    return PAPER_BIN if long else None
+    of_task = (section.steps_per_task or 0) >= 2 * PAPER_BIN
+    return PAPER_BIN if of_task and section.frame.step.max() >= 4 * PAPER_BIN else None
 
 
 def one_scale(section: Section, main: str) -> bool:

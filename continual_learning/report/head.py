@@ -10,27 +10,13 @@ from continual_learning.report.markup import Markup, element, join, listed, name
 from continual_learning.report.studies import Section
 from continual_learning.studies.inactive import ADVICE, never_acted
 
-KINDS = {
-    "control": "reinforcement learning",
-    "games": "reinforcement learning",
-    "host": "reinforcement learning",
-    "supervised": "supervised learning",
-}
-UNITS = {
-    "control": "environment steps",
-    "games": "environment steps",
-    "host": "environment steps",
-    "supervised": "updates",
-}
-
-
 MISMATCHED = 1e-3
 """Share of ratios beyond PPO's clip before any update from which a reader is warned."""
 
 
 def unit(section: Section) -> str:
     """What a step is."""
-    return UNITS.get(section.kind, "as counted")
+    return "as counted" if section.known is None else section.known.step_unit
 
 
 def head(section: Section, methods: list[Method]) -> Markup:
@@ -46,7 +32,7 @@ def head(section: Section, methods: list[Method]) -> Markup:
         "Steps of a run": f"{section.end:,}" if section.end else "not known",
         "State": _state(section, methods),
     }
-    kind = KINDS.get(section.kind, section.kind or "study")
+    kind = "study" if section.known is None else section.known.agent.domain
     lead = f"{section.name} · {kind} · steps are {unit(section)}"
     pairs = [element("div", element("dt", k), element("dd", v)) for k, v in facts.items()]
     return join(element("p", lead, class_="lead"), element("dl", *pairs, class_="facts"))

@@ -135,7 +135,7 @@ def _main(section: Section) -> str | None:
     try:
         return main_metric(section.frame)
     except CurvesError:
-        groups = metrics.grouped(series.drawn(section.frame)[0])
+        groups = metrics.grouped(series.drawn(section)[0])
         for column in (column for columns in groups.values() for column in columns):
             title = metrics.metric(column).title
             section.notices.append(

@@ -20,7 +20,6 @@ from continual_learning.analysis.curves import Curves, curves
 from continual_learning.diagnostics.binning import bin_ends, bin_means
 from continual_learning.report import metrics
 from continual_learning.report.studies import Section, numeric, parameters
-from continual_learning.studies.control_spec import PARAMETERS
 from continual_learning.studies.store.parts import HYPER
 
 BYTES = 8_000_000
@@ -87,7 +86,7 @@ def levels(section: Section, rows: dict[str, Rows], most: int) -> list[Level]:
     steps = max((each.curves.steps for each in rows.values()), key=len)
     spacing = int(np.median(np.diff(steps, prepend=0)))
     extent = int(section.frame.step.max())
-    unit = "updates" if section.kind == "supervised" else "steps"
+    unit = "steps" if section.known is None else section.known.step_unit.split()[-1]
     if len(steps) <= most:
         found = [Level(f"none: a point every {spacing:,} {unit}", None)]
     else:
@@ -95,7 +94,7 @@ def levels(section: Section, rows: dict[str, Rows], most: int) -> list[Level]:
         width = together * spacing
         found = [Level(f"{width:,} {unit} ({together} rows)", width, True)]
     task = section.steps_per_task or extent // max(1, section.frame.task.nunique())
-    tenth = PAPER_BIN if section.kind == "control" and task > 4 * PAPER_BIN else task // 10
+    tenth = PAPER_BIN if task > 4 * PAPER_BIN else task // 10
     for width, text in (
         (tenth, f"{tenth:,} {unit}"),
         (task, f"a task ({task:,} {unit})"),
@@ -107,14 +106,16 @@ def levels(section: Section, rows: dict[str, Rows], most: int) -> list[Level]:
     return found
 
 
-def drawn(frame: Any) -> tuple[list[str], list[str]]:
-    """The columns that are drawn as curves, and the parameters that tasks change.
+def drawn(section: Section) -> tuple[list[str], list[str]]:
+    """Return the columns that are drawn as curves, and the parameters that tasks change.
 
     A column without a value is neither, nor is a parameter that no task changes.
     """
+    frame: Any = section.frame
+    known = () if section.known is None else section.known.stream.parameters
     names = [name for name in numeric(frame) if frame[name].notna().any()]
     changing = [name for name in parameters(frame, names) if frame[name].nunique() > 1]
-    return [name for name in names if name not in (*changing, *PARAMETERS)], changing
+    return [name for name in names if name not in (*changing, *known)], changing
 
 
 def section_data(section: Section, rows: dict[str, Rows], main: str, most: int) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def section_data(section: Section, rows: dict[str, Rows], main: str, most: int) 
     grids = _Grids()
     seeds = sorted({int(seed) for each in rows.values() for seed in each.curves.seeds})
     chosen = levels(section, rows, most)
-    names, changing = drawn(frame)
+    names, changing = drawn(section)
     ends = frame.groupby("task").step.max().cummax().to_numpy(np.float64)
     called = section.names
     if called:  # better than their numbers

@@ -16,7 +16,7 @@ from continual_learning.jobs import tree
 from continual_learning.report import metrics
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import nonfinite, spec
-from continual_learning.studies.base import trusted
+from continual_learning.studies.experiment import FACTORS, Experiment
 from continual_learning.studies.store import manifest
 from continual_learning.studies.store.parts import HYPER, Parts
 from continual_learning.sweeps import contents
@@ -47,14 +47,29 @@ class Folder(NamedTuple):
 
     @property
     def experiment(self) -> dict[str, Any]:
-        """The table of the experiment; of a study that has only a name, that name."""
+        """The experiment as a flat table; of a study that has only a name, that name."""
         table = self.study.get("experiment", {})
-        return table if isinstance(table, dict) else {"name": str(table)}
+        if not isinstance(table, dict):
+            return {"name": str(table)}
+        if self.known is None:
+            return table
+        fields = {name: self.known.value(name) for name in self.known.fields()}
+        kinds = {part: getattr(self.known, part).kind for part in FACTORS}
+        return {n: v for n, v in fields.items() if v is not None} | kinds | {"methods": self.specs}
+
+    @property
+    def known(self) -> Experiment | None:
+        """The experiment; None where it is of another version, or has parts of its own."""
+        try:
+            return spec.from_dict(self.study["experiment"])
+        except (KeyError, StudyError, TypeError):
+            return None
 
     @property
     def specs(self) -> Mapping[str, Any]:
         """{method: its table} of the experiment."""
-        table = self.experiment.get("methods")
+        experiment = self.study.get("experiment")
+        table = experiment.get("methods") if isinstance(experiment, Mapping) else None
         return table if isinstance(table, Mapping) else {}
 
     @property
@@ -82,7 +97,8 @@ class Section(NamedTuple):
     """All studies of one experiment.
 
     Attributes:
-      name, title, kind: of the experiment.
+      name, title: of the experiment.
+      known: the experiment, None where this version cannot read it.
       folders: its studies.
       frame: their rows; methods that are not the same in two folders carry the folder's name.
       planned: {method: the seeds it was to run}, in the order of the studies.
@@ -93,7 +109,7 @@ class Section(NamedTuple):
 
     name: str
     title: str
-    kind: str
+    known: Experiment | None
     folders: list[Folder]
     frame: pd.DataFrame
     planned: dict[str, list[int]]
@@ -110,10 +126,8 @@ class Section(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Of tasks that have some, in their order, each once or over and over."""
-        experiment = self.folders[0].experiment
-        key = {"games": "games", "host": "sequence"}.get(self.kind, "")
-        return [str(each) for each in _list(experiment.get(key))][: self.tasks]
+        """Of the tasks in turn; [] where they have no names."""
+        return [] if self.known is None else self.known.task_names
 
 
 def read(paths: Sequence[str | Path]) -> list[Section]:
@@ -224,7 +238,8 @@ def _section(folders: list[Folder]) -> Section:
     others = [name for name in _measured(frame) if name not in numeric(frame)]
     if others:
         notices.append(f"Not drawn, since they hold no numbers: {', '.join(others)}.")
-    tasks, steps = _budget(first)
+    known = folders[0].known
+    tasks, steps = _budget(first, known)
     if steps is not None and not frame.empty and frame.step.max() > (tasks or 0) * steps:
         notices.append(
             "Some rows are of later steps than the experiment has; where runs end is not known."
@@ -234,7 +249,7 @@ def _section(folders: list[Folder]) -> Section:
     return Section(
         name=name,
         title=_text(first.get("title"), name),
-        kind=_text(first.get("kind"), ""),
+        known=known,
         folders=folders,
         frame=frame,
         planned=planned,
@@ -289,15 +304,14 @@ def _labels(folders: list[Folder]) -> list[dict[str, str]]:
     return [{m: f"{m} in {f.path}" for m in f.methods if m in apart} for f in folders]
 
 
-def _budget(experiment: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def _budget(
+    experiment: Mapping[str, Any], known: Experiment | None
+) -> tuple[int | None, int | None]:
     """How many tasks there are, and how many steps each has; None if the spec does not say."""
-    try:
-        with trusted():
-            known: Any = spec.from_dict(experiment)
+    if known is not None:
         return known.tasks, known.steps_per_task
-    except (StudyError, TypeError):  # of another version, or with fields of its own
-        tasks = experiment.get("tasks")
-        return (tasks if isinstance(tasks, int) else None), None
+    tasks = experiment.get("tasks")
+    return (tasks if isinstance(tasks, int) else None), None
 
 
 def numeric(frame: pd.DataFrame) -> list[str]:

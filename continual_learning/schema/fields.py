@@ -22,6 +22,7 @@ def field(
     most: int = bounds.INTEGERS,
     factory: Any = dataclasses.MISSING,
     alias: str | None = None,
+    number: bool = False,
 ) -> Any:
     """A field of a spec.
 
@@ -34,6 +35,8 @@ def field(
       most: the largest whole number that is valid.
       factory: makes the default, where it is mutable.
       alias: another name of its option on the command line.
+      number: whether a program takes it as a traced number, in which its lanes may differ; all
+        else is fixed when a program is traced.
     """
     metadata = {
         "help": help,
@@ -41,6 +44,7 @@ def field(
         "positive": positive,
         "most": most,
         "alias": alias,
+        "number": number,
     }
     return dataclasses.field(default=default, default_factory=factory, metadata=metadata)
 
@@ -56,6 +60,7 @@ class Field(typing.NamedTuple):
       positive: whether its numbers must be above 0.
       most: the largest whole number that is valid.
       alias: another name of its option.
+      number: whether lanes of a program may differ in it.
     """
 
     name: str
@@ -65,6 +70,7 @@ class Field(typing.NamedTuple):
     positive: bool
     most: int
     alias: str | None
+    number: bool
 
     @property
     def optional(self) -> bool:
@@ -82,6 +88,11 @@ class Field(typing.NamedTuple):
     def choices(self) -> tuple[str, ...]:
         """The valid values, where they can be listed."""
         return typing.get_args(self.type) if typing.get_origin(self.type) is typing.Literal else ()
+
+    @property
+    def is_factor(self) -> bool:
+        """Whether it is a part of an experiment with fields of its own."""
+        return isinstance(self.type, type) and issubclass(self.type, Factor)
 
     @property
     def is_table(self) -> bool:
@@ -150,7 +161,7 @@ class Field(typing.NamedTuple):
         )
 
 
-_MANY = {int: "whole numbers", str: "names"}
+_MANY = {float: "numbers", int: "whole numbers", str: "names"}
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -167,5 +178,23 @@ def fields_of(cls: type) -> types.MappingProxyType[str, Field]:
 def check_fields(spec: Any) -> None:
     """Replaces the values of a frozen spec by checked ones; tables are the class's own matter."""
     for name, each in fields_of(type(spec)).items():
-        if not each.is_table:
+        if not (each.is_table or each.is_factor):
             object.__setattr__(spec, name, each.check(getattr(spec, name)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Factor:
+    """A part of an experiment: fields that are checked when it is made.
+
+    Attributes:
+      kind: its name in a registry and in files.
+    """
+
+    kind: typing.ClassVar[str]
+
+    def __post_init__(self):
+        check_fields(self)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise a StudyError where fields do not go together."""

@@ -16,14 +16,14 @@ import jax
 
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, provenance
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.runner import Lanes, program_of
-from continual_learning.studies.spec import ExperimentSpec
 from continual_learning.studies.study import Study
 from continual_learning.studies.timings import Timings
 
 
 def methods(
-    experiment: ExperimentSpec, names: Sequence[str], seeds: Sequence[int], rounds: int
+    experiment: Experiment, names: Sequence[str], seeds: Sequence[int], rounds: int
 ) -> Timings:
     """Times a chunk of every method in every round, after a round that does not count.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from continual_learning.studies.spec import ExperimentSpec
+from continual_learning.studies.experiment import Experiment
 
 if TYPE_CHECKING:
     from continual_learning.studies.processes import AnyStore
@@ -33,7 +33,7 @@ def never_acted(parts: Iterable[Mapping[str, Any]]) -> bool:
     return counted
 
 
-def inactive(store: AnyStore, experiment: ExperimentSpec, methods: Sequence[str]) -> list[str]:
+def inactive(store: AnyStore, experiment: Experiment, methods: Sequence[str]) -> list[str]:
     """Return the methods with resets of which the rows of a study count none."""
     done = store.progress()
     return [

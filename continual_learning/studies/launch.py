@@ -13,10 +13,12 @@ from typing import Any
 
 import jax
 
-from continual_learning import extras
+from continual_learning import extras, trust
 from continual_learning.agents.common.trainer import HostTrainer, Program, Trainer
 from continual_learning.schema.errors import StudyError, command
-from continual_learning.studies import build, processes, provenance, sinks, spec, trust
+from continual_learning.studies import build, processes, provenance, sinks
+from continual_learning.studies import methods as checks
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.inactive import ADVICE, inactive
 from continual_learning.studies.nonfinite import Guard, NonfiniteError, OnNonfinite
 from continual_learning.studies.prefetch import one_ahead
@@ -40,7 +42,7 @@ CHECKPOINT_SECONDS = 60.0
 
 
 def run(
-    experiment: spec.ExperimentSpec,
+    experiment: Experiment,
     methods: Sequence[str],
     seeds: Sequence[int],
     out: Path,
@@ -77,8 +79,9 @@ def run(
     """
     prepare(deterministic, trust_modules)
     experiment = build.fitted(experiment)
+    checks.check(experiment)
     study = Study(experiment, methods, seeds, hyper or {})
-    if processes.several() and isinstance(experiment, spec.HostSpec):
+    if processes.several() and experiment.stream.place == "host":
         raise StudyError(
             f"{experiment.name} has its environments on the host, which one process steps: leave "
             "out --distributed, or divide its seeds into jobs."
@@ -119,7 +122,9 @@ def resume(
     prepare(deterministic, trust_modules)
     with processes.open_store(lambda: Store.open(path)) as store:
         store.log(f"resumed by {provenance.line()}")
-        data = build.data(Study.from_dict(store.study).experiment)
+        experiment = Study.from_dict(store.study).experiment
+        checks.check(experiment)
+        data = build.data(experiment)
         return _go(
             store,
             data,
@@ -153,7 +158,7 @@ def status(path: Path) -> str:
 
 def ended(
     store: processes.AnyStore,
-    experiment: spec.ExperimentSpec,
+    experiment: Experiment,
     method: str,
     chunks: int | None = None,
 ) -> bool:

@@ -8,8 +8,6 @@ from typing import Any
 
 import optax
 
-from continual_learning.agents.ppo import config as ppo_config
-from continual_learning.agents.sac import config as sac_config
 from continual_learning.optim import (
     NoReset,
     ResetMethod,
@@ -22,9 +20,7 @@ from continual_learning.optim.method import choice_of, number_names
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import Field, fields_of
-from continual_learning.studies.base import ExperimentSpec, MethodSpec, Option
-from continual_learning.studies.control_spec import ControlSpec
-from continual_learning.studies.sac_spec import SACSpec
+from continual_learning.studies.experiment import Experiment, MethodSpec, Option, located
 
 _OPTIMIZERS: dict[str, Callable[[Any, float], optax.GradientTransformation]] = {
     "adam": lambda rate, eps_root: optax.adam(rate, eps_root=eps_root),
@@ -94,6 +90,27 @@ def option_names(cls: type[ResetMethod]) -> list[str]:
     return [f.name for f in dataclasses.fields(cls) if f.name != "key"]
 
 
+def check(experiment: Experiment) -> None:
+    """Raise if a reset method of an experiment does not take its options, or lanes its numbers.
+
+    Descriptions are made without this check, which imports the classes of the methods.
+    """
+    for name, method in experiment.methods.items():
+        if method.reset is not None:
+            with located(f"methods.{name}"):
+                check_options(method.reset, method.options)
+    known = experiment.fields()
+    for scale, values in experiment.scales.items():
+        for name in (name for name in values if name not in known):
+            reset, option = name.split(".")
+            with located(f"scales.{scale}"):
+                check_options(reset, {option: values[name]})
+    if experiment.lanes:
+        [method] = experiment.methods.values()
+        numbers = experiment.agent.numbers()
+        check_lanes(method, experiment.lanes, {name: known[name] for name in numbers})
+
+
 def check_options(name: str, options: Mapping[str, Option]) -> None:
     """Raises if the reset method of that name does not take the options, or not these values."""
     if name not in registered():
@@ -142,13 +159,6 @@ def check_lanes(
                 reset_method(method.reset, options, init="lecun_normal")
             except (TypeError, ValueError) as error:
                 raise StudyError(f"lanes.{name}: {error}") from None
-
-
-def agent_numbers(experiment: ExperimentSpec) -> tuple[str, ...]:
-    """Fields of an experiment that its agent takes as a number per lane."""
-    if isinstance(experiment, ControlSpec):
-        return ppo_config.NUMBERS
-    return sac_config.NUMBERS if isinstance(experiment, SACSpec) else ()
 
 
 def option_type(option: dataclasses.Field) -> tuple[tuple[type, ...], str]:

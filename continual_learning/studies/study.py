@@ -12,6 +12,7 @@ import numpy as np
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import spec
+from continual_learning.studies.experiment import Experiment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Study:
         where the experiment has `lanes`, it is every combination of these with every seed.
     """
 
-    experiment: spec.ExperimentSpec
+    experiment: Experiment
     methods: Sequence[str]
     seeds: Sequence[int]
     hyper: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)

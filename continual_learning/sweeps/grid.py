@@ -12,7 +12,7 @@ from typing import Any
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import fields_of
-from continual_learning.studies.base import ExperimentSpec, MethodSpec, located
+from continual_learning.studies.experiment import Experiment, MethodSpec, located
 
 Value = bool | int | float | str | tuple[Any, ...] | None
 Configuration = dict[str, Value]
@@ -97,19 +97,19 @@ def parse_range(text: str) -> list[int | float] | None:
     return [int(x) if whole else float(x) for x in found]
 
 
-def value_of(experiment: ExperimentSpec, method: str, name: str) -> Value:
+def value_of(experiment: Experiment, method: str, name: str) -> Value:
     """What a name of a grid is in an experiment: its field, or its method's field or option."""
-    if name in fields_of(type(experiment)):
-        return getattr(experiment, name)
+    if name in experiment.fields():
+        return experiment.value(name)
     chosen = experiment.methods[method]
     if name in fields_of(MethodSpec):
         return getattr(chosen, name)
     return chosen.options.get(name)
 
 
-def apply(experiment: ExperimentSpec, method: str, configuration: Configuration) -> ExperimentSpec:
+def apply(experiment: Experiment, method: str, configuration: Configuration) -> Experiment:
     """The experiment with these settings, checked."""
-    fields = fields_of(type(experiment))
+    fields = experiment.fields()
     return experiment.override(
         **{name if name in fields else f"{method}.{name}": v for name, v in configuration.items()}
     )

@@ -16,7 +16,7 @@ from continual_learning.jobs import tree as trees
 from continual_learning.jobs.gather import gather
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build
-from continual_learning.studies.base import ExperimentSpec
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.store import manifest
 from continual_learning.studies.store.files import remove_folder
 from continual_learning.studies.store.store import Store
@@ -44,7 +44,7 @@ class Rung(NamedTuple):
     steps: int
 
 
-def rungs(experiment: ExperimentSpec, count: int, eta: int) -> list[Rung]:
+def rungs(experiment: Experiment, count: int, eta: int) -> list[Rung]:
     """Stages from `count` configurations on: each keeps 1/eta of them, for eta times as long.
 
     Stages end with a task where there are enough tasks for that, else with a chunk. There are as

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from continual_learning.schema.errors import unknown
 from continual_learning.studies import build
-from continual_learning.studies.base import ExperimentSpec
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.runner import Lanes, program_of
 from continual_learning.studies.store.parts import INDEX
 from continual_learning.studies.study import Study
@@ -25,7 +25,7 @@ SMALLER = (
 
 
 def programs(
-    experiment: ExperimentSpec,
+    experiment: Experiment,
     method: str,
     configurations: Sequence[Configuration],
     seeds: Sequence[int],
@@ -54,7 +54,7 @@ def programs(
     return [_study(experiment, method, *group, seeds) for group in groups.values()]
 
 
-def check_values(experiment: ExperimentSpec, method: str, grid: Grid) -> None:
+def check_values(experiment: Experiment, method: str, grid: Grid) -> None:
     """Raises if a value of a grid is not valid, whatever the others are."""
     known = settings(experiment, method)
     for name, values in grid.values.items():
@@ -95,7 +95,7 @@ def divide(study: Study, size: int) -> list[Study]:
 
 
 def _study(
-    experiment: ExperimentSpec,
+    experiment: Experiment,
     method: str,
     static: Configuration,
     lanes: list[Configuration],

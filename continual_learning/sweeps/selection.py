@@ -13,7 +13,7 @@ from continual_learning.analysis.curves import CurvesError, main_metric, metrics
 from continual_learning.analysis.loading import load
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import spec
-from continual_learning.studies.base import trusted
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.store import manifest
 from continual_learning.studies.store.files import write_file
 from continual_learning.studies.store.parts import HYPER
@@ -155,7 +155,7 @@ def _identical(ranking: Ranking) -> list[str]:
     return [f"{said} If no reset was due, run for longer or reset more often."]
 
 
-def best(sweep: Sweep, ranking: Ranking) -> spec.ExperimentSpec:
+def best(sweep: Sweep, ranking: Ranking) -> Experiment:
     """What is to be reported, with the best settings."""
     if not ranking.best or not np.isfinite(ranking.best[0].mean):
         raise StudyError("No configuration came to its end without diverging: nothing to choose.")
@@ -179,8 +179,7 @@ def _finals(
     folder: Path, sweep: Sweep, metric: str | None, steps: int | None
 ) -> tuple[str, Iterator[Final]]:
     """The metric, and the runs of a study that have come to their end."""
-    with trusted():
-        study = Study.from_dict(manifest.read(folder)[0])
+    study = Study.from_dict(manifest.read(folder)[0])
     frame, end = load(folder), study.experiment.steps if steps is None else steps
     if metric is None:
         try:

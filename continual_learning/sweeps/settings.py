@@ -11,7 +11,7 @@ from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import Field, fields_of
 from continual_learning.studies import methods
-from continual_learning.studies.base import ExperimentSpec, MethodSpec, located
+from continual_learning.studies.experiment import Experiment, MethodSpec, located
 from continual_learning.sweeps.grid import Grid, Value, parse_range
 
 _APART = ("name", "title", "seeds", "reset", "options")
@@ -62,7 +62,7 @@ class Setting(NamedTuple):
         return int(value) if self.whole and value == int(value) else float(value)
 
 
-def settings(experiment: ExperimentSpec, method: str) -> dict[str, Setting]:
+def settings(experiment: Experiment, method: str) -> dict[str, Setting]:
     """All that can be swept of a method: {name: setting}.
 
     Fields of the experiment, fields of the method, options of its reset method. Numbers of the
@@ -81,14 +81,13 @@ def settings(experiment: ExperimentSpec, method: str) -> dict[str, Setting]:
     for field in fields_of(MethodSpec).values():
         if field.name not in _APART:
             found[field.name] = Setting(field, field.type is float)
-    numbers = methods.agent_numbers(experiment)
-    for field in fields_of(type(experiment)).values():
-        if field.name not in _APART and not field.is_table:
-            found[field.name] = Setting(field, field.name in numbers)
+    for name, field in experiment.fields().items():
+        if name not in _APART and not field.is_table:
+            found[name] = Setting(field, field.number)
     return found
 
 
-def parse(experiment: ExperimentSpec, method: str, texts: Sequence[str]) -> Grid:
+def parse(experiment: Experiment, method: str, texts: Sequence[str]) -> Grid:
     """`["max_reset=0.01:0.05:0.005", "every=100,1000"]` as a grid of a method's settings."""
     known, found = settings(experiment, method), {}
     for text in texts:

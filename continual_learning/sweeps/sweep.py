@@ -11,7 +11,7 @@ from continual_learning import extras
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import spec
-from continual_learning.studies.base import ExperimentSpec
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.store import documents, manifest
 from continual_learning.studies.store.files import StoreError, write_file
 from continual_learning.sweeps.grid import Grid
@@ -39,8 +39,8 @@ class Sweep:
       batch: how many of these run side by side.
     """
 
-    experiment: ExperimentSpec
-    reported: ExperimentSpec
+    experiment: Experiment
+    reported: Experiment
     method: str
     grid: Grid
     seeds: Sequence[int]

@@ -14,6 +14,7 @@ import numpy as np
 
 from continual_learning.agents.common.normalizer import Normaliser
 from continual_learning.agents.common.tasks import ACTIONS, EPISODES, STREAM
+from continual_learning.agents.ppo.actions import actions_of
 from continual_learning.envs.base import Environment, Task
 from continual_learning.envs.episodes import Episodes, Live
 from continual_learning.envs.robots import Robot
@@ -21,11 +22,10 @@ from continual_learning.envs.robots.delayed import Delayed, DelayedState
 from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import DiagonalGaussian
 from continual_learning.schema.errors import StudyError, unknown
-from continual_learning.studies import control
-from continual_learning.studies.control_spec import ControlSpec
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.store.store import Store
 from continual_learning.studies.study import Study
-from continual_learning.video.watchable import robots_of
+from continual_learning.video.watchable import check_watchable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Trained:
       task: number of the task that it was trained on last.
     """
 
-    experiment: ControlSpec
+    experiment: Experiment
     stream: TaskStream
     method: str
     seed: int
@@ -114,7 +114,8 @@ def trained(
     """
     store = Store.read(path)
     study = Study.from_dict(store.study)
-    experiment, methods = robots_of(path, study.experiment), study.methods
+    experiment, methods = study.experiment, study.methods
+    check_watchable(path, experiment)
     if method is None and len(methods) > 1:
         raise StudyError(f"{path} has several methods: choose one of {', '.join(methods)}.")
     method = methods[0] if method is None else method
@@ -122,7 +123,7 @@ def trained(
         raise unknown(f"method of {path}", method, methods)
     lanes = _lanes(path, study, seed, lane or {})
 
-    stream = control.stream(experiment)
+    stream = experiment.stream.build(None, experiment.tasks).stream
     env = stream.environment
     like = jax.eval_shape(lambda: _like(experiment, env))
     found = store.restore(method, like, lane=lanes[0])
@@ -132,7 +133,7 @@ def trained(
             f"Methods that have one: {', '.join(store.saved()) or 'none'}."
         )
     state = found[1]
-    last = (int(state["iteration"]) - 1) // experiment.iterations_per_task
+    last = (int(state["iteration"]) - 1) // experiment.value("iterations_per_task")
     return Trained(
         experiment,
         stream,
@@ -190,7 +191,7 @@ def tasks_of(
         frictions = [changes["friction"]]
     for name, value in [*changes.items(), *(("friction", value) for value in frictions)]:
         _check_value(trained.experiment, name, value)
-    if trained.experiment.friction == "as_released":
+    if trained.experiment.value("friction") == "as_released":
         task["friction"] = 1.0  # whatever the task says
     return [{**task, **changes, "friction": f} for f in frictions or [task["friction"]]]
 
@@ -221,16 +222,16 @@ def play(
 def actor(trained: Trained, stochastic: bool) -> Callable[..., jax.Array]:
     """(params, normaliser, key, observations [n, observation_size]) -> actions [n, action_size]."""
     experiment = trained.experiment
-    network = control.policy(experiment, trained.env.action_size)
+    network = _network(experiment, trained.env)
 
     def act(params: Any, normaliser: Any, key: jax.Array, observations: jax.Array) -> jax.Array:
-        if experiment.normalise_observations:
+        if experiment.value("normalise_observations"):
             observations = normaliser.normalise(observations)
         outputs = jnp.asarray(network.apply(params, observations))
         gaussian = DiagonalGaussian.from_outputs(outputs)
         action, limit = (
             gaussian.sample(key) if stochastic else gaussian.mean,
-            experiment.action_limit,
+            experiment.value("action_limit"),
         )
         return action if limit is None else jnp.clip(action, -limit, limit)
 
@@ -241,7 +242,7 @@ def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., An
     """(params, normaliser, {parameter: [tasks]}) -> arrays [tasks, steps, …]."""
     act = actor(trained, stochastic)
     # Every start is a new one: from the same one, mean actions would do the same again.
-    episodes = Episodes(trained.env, 1, trained.experiment.episode_length, restart="fresh")
+    episodes = Episodes(trained.env, 1, trained.experiment.value("episode_length"), restart="fresh")
     starts, draws = (jax.random.fold_in(trained.key, use) for use in (EPISODES, ACTIONS))
 
     def one(params: Any, normaliser: Any, task: Task) -> Any:
@@ -259,6 +260,11 @@ def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., An
     return jax.jit(jax.vmap(one, (None, None, 0)))
 
 
+def _network(experiment: Experiment, env: Environment) -> Any:
+    """The policy."""
+    return experiment.networks.build("policy", actions_of(env).outputs)
+
+
 def _body(state: Any) -> Any:
     """The robot's body in a state of its environment, without what only the solver reads."""
     while isinstance(state, DelayedState):
@@ -266,11 +272,13 @@ def _body(state: Any) -> Any:
     return state.body._replace(warm=(), seen=())
 
 
-def _like(experiment: ControlSpec, env: Environment) -> dict[str, Any]:
+def _like(experiment: Experiment, env: Environment) -> dict[str, Any]:
     """What is read of a lane's `PPOState`."""
     key = jax.random.key(0)
-    network = control.policy(experiment, env.action_size)
-    start = Normaliser.start(env.observation_size) if experiment.normalise_observations else ()
+    network = _network(experiment, env)
+    start = (
+        Normaliser.start(env.observation_size) if experiment.value("normalise_observations") else ()
+    )
     return {
         "key": key,
         "params": {"policy": network.init(key, jnp.zeros((1, env.observation_size)))},
@@ -279,15 +287,15 @@ def _like(experiment: ControlSpec, env: Environment) -> dict[str, Any]:
     }
 
 
-def _check_value(experiment: ControlSpec, name: str, value: float) -> None:
+def _check_value(experiment: Experiment, name: str, value: float) -> None:
     valid = math.isfinite(value)
     says = "a number"
     if name.removesuffix("_high").endswith("_delay"):
-        longest = getattr(experiment, f"longest_{name.removesuffix('_high')}")
+        longest = experiment.value(f"longest_{name.removesuffix('_high')}")
         valid, says = value in range(longest + 1), f"a whole number up to {longest}"
     elif name == "friction":
         valid, says = valid and value > 0, "above 0"
-        if experiment.friction == "as_released":
+        if experiment.value("friction") == "as_released":
             valid, says = value == 1, "1, for in this study it never acts (friction = as_released)"
     elif name in ("gravity", "strength"):
         valid, says = valid and value >= 0, "0 or more"

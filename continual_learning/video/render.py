@@ -15,7 +15,7 @@ from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies.store import manifest
 from continual_learning.studies.study import Study
 from continual_learning.video import opengl
-from continual_learning.video.watchable import robots_of
+from continual_learning.video.watchable import check_watchable
 
 if TYPE_CHECKING:  # MuJoCo must not be imported before its platform is chosen
     from continual_learning.video.policy import Played
@@ -77,7 +77,7 @@ def render(
     Returns:
       The file.
     """
-    robots_of(path, Study.from_dict(manifest.read(path)[0]).experiment)
+    check_watchable(path, Study.from_dict(manifest.read(path)[0]).experiment)
     for extra in ("brax", "video"):
         extras.require(extra)
     _check(steps, renderer, size, fps)

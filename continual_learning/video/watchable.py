@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies.control_spec import ControlSpec
-from continual_learning.studies.spec import ExperimentSpec
+from continual_learning.studies.experiment import Experiment
 
 
-def robots_of(path: Path, experiment: ExperimentSpec) -> ControlSpec:
-    """Return the experiment of a folder if there is a robot to film, else raise."""
-    if isinstance(experiment, ControlSpec):
-        return experiment
+def check_watchable(path: Path, experiment: Experiment) -> None:
+    """Raise unless the experiment of a folder has a robot to film, and a policy that is read."""
+    if (experiment.stream.kind, experiment.agent.kind) == ("robot", "ppo"):
+        return
     raise StudyError(
         f"{path} is a study of {experiment.name}, which cannot be filmed: only robots can "
         "(slippery_ant, slippery_humanoid, delayed_ant, or an experiment of yours of the kind "

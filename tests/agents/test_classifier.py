@@ -6,12 +6,13 @@ import numpy as np
 import optax
 import pytest
 
+from continual_learning.agents.supervised.config import ClassifierConfig
 from continual_learning.agents.supervised.train import (
     STREAM,
-    ClassifierConfig,
     ClassifierData,
     classifier,
 )
+from continual_learning.envs.catalog import Examples
 from continual_learning.envs.datasets.stream import SupervisedStream
 from continual_learning.networks import MLP
 from continual_learning.optim import CPR, NoReset, attach_reset_method
@@ -29,11 +30,10 @@ def data(n=96, seed=0):
     return ClassifierData(*map(jnp.asarray, (images[:72], labels[:72], images[72:], labels[72:])))
 
 
-def trainer(method=None, traces=None, stream=None, **options):
+def trainer(method=None, traces=None, stream=None, measure="test", sample_scores=False, **options):
+    """A task has 72 examples: 36 steps."""
     method = method or NoReset()
-    config = ClassifierConfig(
-        **{"tasks": 3, "steps_per_task": 36, "batch_size": 4, "rows_per_task": 2} | options
-    )
+    config = ClassifierConfig(**{"epochs": 2, "batch_size": 4, "rows_per_task": 2} | options)
 
     def optimizer(units, hyper):
         if traces is not None:
@@ -42,7 +42,9 @@ def trainer(method=None, traces=None, stream=None, **options):
         return attach_reset_method(tx=optax.adam(rate), reset_method=method, units=units)
 
     stream = stream or SupervisedStream("permuted", CLASSES, FEATURES)
-    return classifier(MLP((16,), CLASSES), stream, data(), optimizer, config)
+    problem = Examples(stream, data(), measure)
+    network = MLP((16,), CLASSES)
+    return classifier(network, problem, optimizer, config, tasks=3, sample_scores=sample_scores)
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +87,8 @@ def test_one_program_for_all_tasks(run):
 
 
 def test_the_head_is_drawn_anew_and_only_the_head():
-    program = trainer(steps_per_task=2, rows_per_task=1)
-    kept = trainer(steps_per_task=2, rows_per_task=1, redraw_head=False)
+    program = trainer(epochs=1, batch_size=36, rows_per_task=1)
+    kept = trainer(epochs=1, batch_size=36, rows_per_task=1, redraw_head=False)
     hyper = {"learning_rate": jnp.float32(0.0)}
     chunk = jax.jit(program.chunk)
     state = program.init(jax.random.key(0), hyper, program.data)
@@ -102,7 +104,7 @@ def test_the_head_is_drawn_anew_and_only_the_head():
 
 
 def test_without_diagnostics():
-    program = trainer(diagnostics=False, steps_per_task=2, rows_per_task=1)
+    program = trainer(diagnostics=False, epochs=1, batch_size=36, rows_per_task=1)
     state = jax.eval_shape(program.init, jax.random.key(0), {}, program.data)
     _, rows = jax.eval_shape(program.chunk, state, {}, program.data)
     assert "dormant_ratio" not in rows and "test_accuracy" in rows
@@ -111,7 +113,7 @@ def test_without_diagnostics():
 def test_per_sample_scores_by_the_gradients_of_single_examples():
     """After one step the utilities are those of per-example norms, over lanes too."""
     method = CPR(score="per_sample", decay=0.0)
-    sizes = {"tasks": 1, "steps_per_task": 1, "rows_per_task": 1, "diagnostics": False}
+    sizes = {"epochs": 1, "batch_size": 72, "rows_per_task": 1, "diagnostics": False}
     program = trainer(method, **sizes, redraw_head=False, sample_scores=True)
     keys = jax.vmap(jax.random.key)(jnp.arange(2))
     first = jax.vmap(program.init, (0, None, None))(keys, {}, program.data)
@@ -126,7 +128,7 @@ def test_per_sample_scores_by_the_gradients_of_single_examples():
         params = jax.tree.map(lambda x, lane=lane: x[lane], first.params)
         seen = program.data
         task = stream.task(jax.random.fold_in(keys[lane], STREAM), jnp.int32(0), seen.train_labels)
-        x, y = stream.batch(task, seen.train_images, seen.train_labels, jnp.int32(0), 4)
+        x, y = stream.batch(task, seen.train_images, seen.train_labels, jnp.int32(0), 72)
         each = jax.vmap(jax.grad(loss), (None, 0, 0))(params, x, y)["params"]["hidden_0"]["kernel"]
         norms = jnp.linalg.norm(each, axis=1).mean(0)
         expected = norms / norms.mean()
@@ -138,7 +140,7 @@ def test_per_sample_scores_by_the_gradients_of_single_examples():
 
 def test_accuracy_on_the_examples_of_the_task():
     stream = SupervisedStream("random_labels", CLASSES, FEATURES, examples=8)
-    program = trainer(stream=stream, measure="train", steps_per_task=300, rows_per_task=1)
+    program = trainer(stream=stream, measure="train", epochs=150, rows_per_task=1)
     state = program.init(jax.random.key(0), {}, program.data)
     _, rows = jax.jit(program.chunk)(state, {}, program.data)
     assert program.headline == "train_accuracy" and "test_accuracy" not in rows
@@ -148,8 +150,8 @@ def test_accuracy_on_the_examples_of_the_task():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rows_per_task": 5}, "rows_per_task must divide the 36 steps of a task, got 5"),
-        ({"tasks": 0}, "tasks must be at least 1, got 0"),
+        ({"rows_per_task": 0}, "rows_per_task must be a whole number above 0; got 0"),
+        ({"batch_size": 2.5}, "batch_size must be a whole number above 0; got 2.5"),
     ],
 )
 def test_bad_sizes(options, message):

@@ -7,8 +7,9 @@ import pytest
 
 from continual_learning.agents.common.evaluate import Evaluation, first_returns
 from continual_learning.agents.common.tasks import Tasks
+from continual_learning.envs.draws import Uniform, Values
 from continual_learning.envs.episodes import Episodes
-from continual_learning.envs.streams import TaskStream, Uniform, Values
+from continual_learning.envs.streams import TaskStream
 from tests.agents import probes
 
 

@@ -13,11 +13,12 @@ from continual_learning.agents.common.normalizer import Normaliser
 from continual_learning.agents.ppo.config import PPOConfig
 from continual_learning.agents.ppo.returns import gae, shifted
 from continual_learning.agents.ppo.train import ppo
-from continual_learning.envs.episodes import Episodes
-from continual_learning.envs.streams import TaskStream, Values
+from continual_learning.envs.catalog import OnDevice
+from continual_learning.envs.draws import Values
+from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import MLP
 from continual_learning.studies import methods
-from continual_learning.studies.base import MethodSpec
+from continual_learning.studies.experiment import MethodSpec
 from tests.agents import probes
 from tests.agents.running import Run, equal, shapes, through_numpy
 
@@ -27,7 +28,6 @@ RESETS = {
     "value": MethodSpec(clip=0.5, reset="redo", options={"every": 2, "threshold": 0.5}),
 }
 CONFIG = {
-    "tasks": 2,
     "iterations_per_task": 4,
     "iterations_per_chunk": 2,
     "rollout": STEPS,
@@ -49,17 +49,17 @@ def optimizer(name):
     return make
 
 
-def trainer(env=None, stream=None, policy=None, optimizers=None, envs=ENVS, **options):
+def trainer(env=None, stream=None, policy=None, optimizers=None, envs=ENVS, tasks=2, **options):
     """Task 0: episodes terminate after 7 steps. Task 1: they are truncated then."""
     env = env or probes.Counting()
     changes = {"bonus": Values(0, 100), "length": Values(7, 1000)}
     return ppo(
         policy or MLP((8, 8), 2, "swish"),
         VALUE,
-        Episodes(env, envs, 7),
-        stream or TaskStream(env, changes),
+        OnDevice(stream or TaskStream(env, changes), 7, "first"),
         optimizers or {name: optimizer(name) for name in RESETS},
-        PPOConfig(**CONFIG | options),
+        PPOConfig(environments=envs, **CONFIG | options),
+        tasks=tasks,
     )
 
 
@@ -260,13 +260,11 @@ def test_columns_must_differ():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": 0}, "tasks must be at least 1, got 0"),
-        ({"iterations_per_chunk": 3}, "must divide the 4 iterations of a task, got 3"),
-        ({"minibatches": 3}, r"divide the 10 samples .*5 steps of 2 environments.*got 3"),
-        ({"discount": 1.5}, "discount must be between 0 and 1, got 1.5"),
-        ({"clip_ratio": 0.0}, "clip_ratio must be above 0, got 0.0"),
-        ({"truncation": "ignore"}, "'mask' or 'bootstrap', got 'ignore'"),
-        ({"tasks": 2**28}, "fewer than 2³¹"),
+        ({"iterations_per_chunk": 3}, "must divide the 4 iterations of a task.*got 3"),
+        ({"minibatches": 3}, "must divide the 10 samples of a rollout, as 2 does; got 3"),
+        ({"discount": 1.5}, "discount must be at most 1, got 1.5"),
+        ({"clip_ratio": 0.0}, "clip_ratio must be a number above 0; got 0.0"),
+        ({"truncation": "ignore"}, "Unknown truncation 'ignore'. Valid: mask, bootstrap"),
         ({"policy": MLP((8,), 3)}, r"policy network must have 2 outputs: \[1, 1\] gave \[1, 3\]"),
         ({"optimizers": {"policy": optimizer("policy")}}, "of 'policy' and 'value', got policy"),
     ],

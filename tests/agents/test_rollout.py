@@ -22,10 +22,10 @@ def test_every_environment_counts_once_in_the_latest_return():
     state = episodes.begin(jax.random.key(0), {})._replace(env=jnp.array([[0.0], [1.0]]))
     live = episodes.live(state, {}, first=state.env)
 
-    def act(key, observation):
-        return observation, observation[:, 0]
+    def act(step, observation):
+        return observation, observation, observation[:, 0]
 
-    _, _, found = collect(episodes, live, {}, act, jax.random.key(0), steps=4, keep_reached=False)
+    _, _, found = collect(episodes, live, {}, act, steps=4, keep_reached=False)
     assert found["episodes_ended"] == 5
     assert found["episode_return"] == (4 * 1 + 40) / 5
     assert found["latest_return"] == (1 + 40) / 2

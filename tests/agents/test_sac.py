@@ -14,12 +14,13 @@ import pytest
 
 from continual_learning.agents.sac.config import SACConfig
 from continual_learning.agents.sac.train import sac
-from continual_learning.envs.episodes import Episodes
-from continual_learning.envs.streams import TaskStream, Values
+from continual_learning.envs.catalog import OnDevice
+from continual_learning.envs.draws import Values
+from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import MLP
 from continual_learning.optim import NoReset, attach_reset_method
 from continual_learning.studies import methods
-from continual_learning.studies.base import MethodSpec
+from continual_learning.studies.experiment import MethodSpec
 from continual_learning.studies.store.store import Store
 from tests.agents import probes
 from tests.agents.running import Run, equal, shapes, through_numpy
@@ -30,8 +31,7 @@ RESETS = {
     "critic": MethodSpec(clip=0.5, reset="redo", options={"every": 2, "threshold": 0.5}),
 }
 CONFIG = {
-    "tasks": 2,
-    "steps_per_task": 12,
+    "vector_steps_per_task": 12,
     "steps_per_row": 3,
     "rows_per_chunk": 2,
     "capacity": CAPACITY,
@@ -53,17 +53,27 @@ def optimizer(name):
     return make
 
 
-def trainer(env=None, policy=None, critic=None, optimizers=None, envs=ENVS, **options):
+def trainer(
+    env=None,
+    policy=None,
+    critic=None,
+    optimizers=None,
+    envs=ENVS,
+    tasks=2,
+    published_every=0,
+    **options,
+):
     """Task 0: episodes terminate after 7 steps. Task 1: they are truncated then."""
     env = env or probes.CountingBits()
     stream = TaskStream(env, {"bonus": Values(0, 100), "length": Values(7, 1000)})
     return sac(
         policy or MLP((8,), 2, "relu", "he_uniform"),
         critic or MLP((8,), 2, "relu", "he_uniform"),
-        Episodes(env, envs, 7),
-        stream,
+        OnDevice(stream, 7, "first"),
         optimizers or {name: optimizer(name) for name in RESETS},
-        SACConfig(**CONFIG | options),
+        SACConfig(environments=envs, **CONFIG | options),
+        tasks=tasks,
+        published_every=published_every,
     )
 
 
@@ -201,7 +211,7 @@ def test_evaluation_of_continuous_actions():
 
 def test_published_returns():
     """An evaluation after 9 steps of a task, in which all environments restart."""
-    run = Run(trainer(eval_every=0, diagnostics=False, published_return_every=18), 1)
+    run = Run(trainer(eval_every=0, diagnostics=False, published_every=18), 1)
     none = np.nan
     expected = [none, none, 28, 28, none, none, 728, 728]
     np.testing.assert_array_equal(run.column("published_return", 0), expected)
@@ -319,20 +329,17 @@ def test_hyper_parameters():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": 0}, "tasks must be at least 1, got 0"),
-        ({"rows_per_chunk": 3, "eval_every": 0}, r"3 · 3, must divide the 12 steps of a task"),
-        ({"eval_every": -12}, "eval_every must be 0, or a multiple of the 6 steps.*got -12"),
-        ({"eval_every": 4}, "a multiple of the 6 steps of a chunk that divides the 12.*got 4"),
-        ({"eval_every": 24}, "a multiple of the 6 steps of a chunk that divides the 12.*got 24"),
-        ({"published_return_every": -1}, "published_return_every must not be below 0, got -1"),
-        ({"eval_episodes": 0}, "eval_episodes must be at least 1, got 0"),
-        ({"learning_starts": -1}, "learning_starts must not be below 0, got -1"),
-        ({"learning_starts": 25}, "at most the 24 transitions of a task.*got 25"),
-        ({"tau": 1.5}, "tau must be between 0 and 1, got 1.5"),
-        ({"initial_alpha": 0.0}, "initial_alpha must be above 0, got 0.0"),
-        ({"log_alpha_bounds": (2, -5)}, r"\(low, high\), got \(2, -5\)"),
+        ({"rows_per_chunk": 3, "eval_every": 0}, "rows_per_chunk = 9 must divide .*, 12"),
+        ({"eval_every": -12}, "eval_every must be 0, or a multiple of .* = 6 .*got -12"),
+        ({"eval_every": 4}, "eval_every must be 0, or a multiple of .* = 6 .*got 4"),
+        ({"eval_every": 24}, "that divides vector_steps_per_task, 12; got 24"),
+        ({"eval_episodes": 0}, "eval_episodes must be a whole number above 0; got 0"),
+        ({"learning_starts": -1}, "from 0 to the 24 steps of a task, got -1"),
+        ({"learning_starts": 25}, "from 0 to the 24 steps of a task, got 25"),
+        ({"tau": 1.5}, "tau must be at most 1, got 1.5"),
+        ({"initial_alpha": 0.0}, "initial_alpha must be a number above 0; got 0.0"),
+        ({"log_alpha_bounds": (2.0, -5.0)}, r"\(low, high\), got \(2.0, -5.0\)"),
         ({"capacity": 1}, "at least the 2 environments, got 1"),
-        ({"tasks": 2**28}, "fewer than 2³¹"),
         ({"policy": MLP((8,), 3)}, r"policy network must have 2 outputs: \[1, 3\] gave \[1, 3\]"),
         ({"critic": MLP((8,), 1)}, r"critic network must have 2 outputs: \[1, 3\] gave \[1, 1\]"),
         ({"optimizers": {"policy": optimizer("policy")}}, "of 'policy' and 'critic', got policy"),

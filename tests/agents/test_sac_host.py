@@ -4,6 +4,8 @@ One program for most of it, that of `test_sac.py` in an environment of the host 
 actions: a chunk is 6 steps of 2 environments, a task 2 chunks.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,9 +16,10 @@ from continual_learning.agents.common.host_statistics import Tally
 from continual_learning.agents.sac.config import SACConfig
 from continual_learning.agents.sac.host import sac_host
 from continual_learning.agents.sac.train import sac
-from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.catalog import OnDevice, OnHost
+from continual_learning.envs.draws import Values
 from continual_learning.envs.host import HostTimestep
-from continual_learning.envs.streams import TaskStream, Values
+from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import MLP, TanhGaussian
 from continual_learning.optim import NoReset, attach_reset_method
 from continual_learning.studies.runner import Lanes
@@ -34,12 +37,10 @@ def trainer(staleness=0, **options):
     return sac_host(
         POLICY,
         CRITIC,
-        host_probes.CountingStream(),
+        OnHost(host_probes.CountingStream(), 1, "refuse"),
         OPTIMIZERS,
-        SACConfig(**CONFIG | options),
-        environments=ENVS,
-        workers=1,
-        staleness=staleness,
+        SACConfig(environments=ENVS, staleness=staleness, **CONFIG | options),
+        tasks=2,
     )
 
 
@@ -76,8 +77,9 @@ def strict():
 def pure():
     env = probes.Counting()
     stream = TaskStream(env, {"bonus": Values(0, 100), "length": Values(7, 1000)})
-    config = SACConfig(**CONFIG | {"eval_every": 0})
-    return Run(sac(POLICY, CRITIC, Episodes(env, ENVS, 7), stream, OPTIMIZERS, config), LANES)
+    config = SACConfig(environments=ENVS, **CONFIG | {"eval_every": 0})
+    problem = OnDevice(stream, 7, "first")
+    return Run(sac(POLICY, CRITIC, problem, OPTIMIZERS, config, tasks=2), LANES)
 
 
 def test_strict_order_is_the_pure_program(strict, pure):
@@ -213,7 +215,8 @@ def test_what_actions_know(strict, staleness, monkeypatch):
         meanwhile.append(program._pool._stepping)
         return learn(*args)
 
-    monkeypatch.setattr(program, "_staleness", staleness)
+    config = dataclasses.replace(program._config, staleness=staleness)
+    monkeypatch.setattr(program, "_config", config)
     monkeypatch.setattr(program._calls, "act", acting)
     monkeypatch.setattr(program._calls, "learn", learning)
     program.chunk(program.place(through_numpy(strict.states[1])))
@@ -271,8 +274,8 @@ def test_it_learns_and_a_time_limit_is_not_the_end():
     Were the cut an end, it would be worth less than 2.
     """
     config = SACConfig(
-        tasks=1,
-        steps_per_task=400,
+        environments=4,
+        vector_steps_per_task=400,
         steps_per_row=100,
         rows_per_chunk=4,
         capacity=2000,
@@ -282,7 +285,7 @@ def test_it_learns_and_a_time_limit_is_not_the_end():
         discount=0.8,
         tau=0.05,
         initial_alpha=1e-4,
-        alpha_learning_rate=0.0,
+        alpha_learning_rate=1e-12,
         log_alpha_bounds=(-12.0, 2.0),
         diagnostics=False,
     )
@@ -290,11 +293,10 @@ def test_it_learns_and_a_time_limit_is_not_the_end():
     made = sac_host(
         policy,
         critic,
-        host_probes.TargetStream(),
+        OnHost(host_probes.TargetStream(), 1, "refuse"),
         {"policy": adam, "critic": adam},
         config,
-        environments=4,
-        workers=1,
+        tasks=1,
     )
     run = HostRun(made, 1)
     run.program.close()

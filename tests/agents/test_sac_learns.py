@@ -11,7 +11,7 @@ import pytest
 
 from continual_learning.agents.sac.config import SACConfig
 from continual_learning.agents.sac.train import sac
-from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.catalog import OnDevice
 from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import MLP, Categorical, TanhGaussian
 from continual_learning.optim import NoReset, attach_reset_method
@@ -28,8 +28,8 @@ def optimizer(units, hyper):
 def train(env, policy, critic, lanes, length=5, **options):
     """The final parameters and rows of each lane: {name: hyper-parameters}."""
     config = {
-        "tasks": 1,
-        "steps_per_task": 600,
+        "environments": 8,
+        "vector_steps_per_task": 600,
         "steps_per_row": 60,
         "rows_per_chunk": 10,
         "capacity": 4000,
@@ -50,10 +50,10 @@ def train(env, policy, critic, lanes, length=5, **options):
         program = sac(
             policy,
             critic,
-            Episodes(chosen, 8, length, "fresh"),
-            TaskStream(chosen, {}),
+            OnDevice(TaskStream(chosen, {}), length, "fresh"),
             optimizers,
             SACConfig(**config),
+            tasks=1,
         )
         state, rows = program.chunk(program.init(key, hyper, ()), hyper, ())
         return state.learner.params, rows

@@ -11,7 +11,8 @@ from zlib import crc32
 
 import numpy as np
 
-from continual_learning.studies import registry, spec
+from continual_learning.studies import registry
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.store.store import Store
 from continual_learning.studies.study import Study
 
@@ -25,7 +26,7 @@ Columns = Mapping[str, Any]
 
 def write(
     path: Path,
-    experiment: spec.ExperimentSpec,
+    experiment: Experiment,
     columns: Callable[[str, int], Columns],
     *,
     steps: Sequence[int] | np.ndarray,
@@ -69,7 +70,7 @@ def write(
 
 def robots(
     path: Path,
-    experiment: str | spec.ExperimentSpec = "slippery_ant",
+    experiment: str | Experiment = "slippery_ant",
     *,
     methods: Sequence[str] = METHODS,
     seeds: int = 15,
@@ -132,7 +133,7 @@ def robots(
 
 def arms(
     path: Path,
-    experiment: str | spec.ExperimentSpec = "continual_metaworld",
+    experiment: str | Experiment = "continual_metaworld",
     *,
     methods: Sequence[str] = METHODS,
     seeds: int = 5,
@@ -171,7 +172,7 @@ def arms(
 
 def digits(
     path: Path,
-    experiment: str | spec.ExperimentSpec = "permuted_mnist",
+    experiment: str | Experiment = "permuted_mnist",
     *,
     methods: Sequence[str] = METHODS,
     seeds: int = 5,
@@ -196,5 +197,5 @@ def digits(
     return write(path, chosen, columns, steps=steps, methods=methods, seeds=range(seeds))
 
 
-def _experiment(name: str | spec.ExperimentSpec) -> Any:
+def _experiment(name: str | Experiment) -> Any:
     return registry.get(name) if isinstance(name, str) else name

@@ -18,7 +18,7 @@ def study(tmp_path, monkeypatch):
     """Adam collapses after the first third, CPR does not."""
     monkeypatch.chdir(tmp_path)
     experiment = registry.get("slippery_ant").override(tasks=2)
-    steps = np.arange(1, 205) * experiment.rollout * experiment.environments
+    steps = np.arange(1, 205) * experiment.agent.row_steps(experiment.stream)
     seeds = np.arange(4)
     index = {"seed": seeds.repeat(len(steps)), "step": np.tile(steps, 4)}
     index["task"] = (index["step"] - 1) // experiment.steps_per_task

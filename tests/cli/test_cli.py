@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import continual_learning
-from continual_learning import cli, extras, studies
+from continual_learning import cli, extras, studies, video
 from continual_learning.schema.errors import StudyError
-from continual_learning.schema.fields import fields_of
 from continual_learning.studies import registry, spec
 
 ROOT = Path(__file__).parents[2]
@@ -39,12 +38,12 @@ def launched(monkeypatch):
         return out
 
     fakes = {
-        "launch": types.SimpleNamespace(run=run, resume=resume, status=status),
-        "render": types.SimpleNamespace(render=render),
+        (studies, "launch"): types.SimpleNamespace(run=run, resume=resume, status=status),
+        (video, "render"): types.SimpleNamespace(render=render),
     }
-    for name, fake in fakes.items():
-        monkeypatch.setattr(studies, name, fake, raising=False)
-        monkeypatch.setitem(sys.modules, f"continual_learning.studies.{name}", fake)
+    for (package, name), fake in fakes.items():
+        monkeypatch.setattr(package, name, fake, raising=False)
+        monkeypatch.setitem(sys.modules, f"{package.__name__}.{name}", fake)
     return calls
 
 
@@ -282,9 +281,9 @@ def helped(capsys, *words: str) -> str:
 
 def test_help_explains_every_field(capsys):
     text = helped(capsys, "run", "permuted_mnist")
-    for each in fields_of(spec.SupervisedSpec).values():
-        if not each.is_table and each.name not in ("name", "title", "seeds"):
-            assert "--" + each.name.replace("_", "-") in text
+    for name, each in registry.get("permuted_mnist").fields().items():
+        if not each.is_table and name not in ("name", "title", "seeds"):
+            assert "--" + name.replace("_", "-") in text
             assert each.help in text
     assert "(default: 200; smoke: 2; short: 20)" in text
     assert "permuted, split, class_incremental, random_labels (default: permuted)" in text

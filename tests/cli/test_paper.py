@@ -12,9 +12,9 @@ import pytest
 from continual_learning import cli
 from continual_learning import studies as experiments
 from continual_learning.analysis import load
+from continual_learning.envs.catalog.metaworld import MT10
 from continual_learning.paper import artefacts
 from continual_learning.studies import bench, registry
-from continual_learning.studies.host_spec import MT10
 from continual_learning.studies.store import manifest
 from continual_learning.studies.timings import Timings
 from tests.analysis import study_folders
@@ -30,7 +30,8 @@ def launched(monkeypatch):
 
     def run(experiment, methods, seeds, out, **more):
         calls.append(("run", experiment, methods, seeds, out, more))
-        make = {"control": study_folders.robots, "host": study_folders.arms}[experiment.kind]
+        makers = {"device": study_folders.robots, "host": study_folders.arms}
+        make = makers[experiment.stream.place]
         make(out, experiment, methods=methods, seeds=len(seeds), per_task=2)
         return 0
 
@@ -50,7 +51,7 @@ def timed(monkeypatch):
     calls = []
 
     def methods(spec, names, seeds, rounds):
-        calls.append((spec.name, spec.environments, list(seeds), rounds))
+        calls.append((spec.name, spec.value("environments"), list(seeds), rounds))
         seconds = {name: [1.0 + 0.1 * i, 2.0 + 0.1 * i] for i, name in enumerate(names)}
         return Timings(spec.name, len(seeds), 1000, 7200, seconds, {"device": "Abacus"})
 
@@ -173,7 +174,7 @@ def test_what_is_missing_is_run(here, capsys, launched):
         Path("all/slippery_humanoid"),
     ]
     _, spec, methods, seeds, _, more = launched[0]
-    assert (spec.tasks, spec.environments, seeds) == (2, 16, [0, 1])
+    assert (spec.tasks, spec.value("environments"), seeds) == (2, 16, [0, 1])
     assert set(methods) == set(study_folders.METHODS)
     assert more == {
         "time_limit": None,
@@ -198,7 +199,7 @@ def test_the_studies_of_an_ablation(here, launched):
     assert cli.main(words.split()) == 0
     [(_, spec, methods, seeds, out, _)] = launched
     assert (str(out), methods, seeds) == ("reproduced/smoke/slippery_ant_rho", ["cpr"], [0, 1])
-    assert spec.physics == "mjx" and spec.lanes == registry.get("slippery_ant_rho").lanes
+    assert spec.value("physics") == "mjx" and spec.lanes == registry.get("slippery_ant_rho").lanes
     assert cli.main(words.split()) == 0 and len(launched) == 1  # all is there
 
 
@@ -290,7 +291,7 @@ def test_a_real_study(here, monkeypatch):
     assert cli.main(words) == 0  # nothing is left to run
     assert (here / "x/permuted_mnist/log.txt").read_text() == log
     written, _ = manifest.read(here / "x/permuted_mnist")
-    assert written["experiment"]["dataset"] == "digits"
+    assert written["experiment"]["stream"]["dataset"] == "digits"
 
 
 # The page ----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from continual_learning.envs import (
     Uniform,
     Values,
 )
-from continual_learning.envs.streams import parse_changes, parse_draw
+from continual_learning.envs.draws import parse_changes, parse_draw
 from tests.envs.toys import Counter
 
 KEY = jax.random.key(5)

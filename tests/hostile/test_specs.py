@@ -11,6 +11,7 @@ from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import fields_of
 from continual_learning.studies import registry, spec
+from continual_learning.studies.experiment import Experiment
 from tests.hostile import cases
 
 PRESETS = ("permuted_digits", "slippery_ant", "continual_minatar", "gymnasium")
@@ -55,7 +56,7 @@ def tried(data):
 @pytest.mark.parametrize("stride", [FAST, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_value_at_every_place(preset, stride):
     data, refused, kept = plain(preset), 0, 0
-    assert isinstance(tried(data), spec.ExperimentSpec)
+    assert isinstance(tried(data), Experiment)
     for where, value in cases.tables(data)[::stride]:
         found = tried(cases.changed(data, where, value))
         if isinstance(found, StudyError):

@@ -79,7 +79,7 @@ def test_peak_final_and_collapse_by_hand(tmp_path):
         tmp_path / "x",
         spec,
         columns,
-        steps=np.arange(1, rows + 1) * spec.rollout * spec.environments,
+        steps=np.arange(1, rows + 1) * spec.agent.row_steps(spec.stream),
         methods=["adam", "cpr"],
         seeds=range(4),
     )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from continual_learning.envs.catalog.metaworld import MT10
 from continual_learning.networks.distributions import LOG_STD
 from continual_learning.paper import figures, numbers, tables
 from continual_learning.paper.figures import theme
@@ -10,7 +11,6 @@ from continual_learning.paper.tables.writers import csv_text, shown
 from continual_learning.paper.values import value
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
-from continual_learning.studies.host_spec import MT10
 from tests.analysis import study_folders
 
 

@@ -29,7 +29,7 @@ def columns(experiment: Any, method: str, seed: int) -> dict[str, np.ndarray]:
     """All rows of a seed: {column: [rows]}."""
     rng = np.random.default_rng([seed, *method.encode()])
     friction = np.exp(np.random.default_rng(seed).uniform(*np.log([0.02, 2]), experiment.tasks))
-    rows = experiment.iterations_per_task
+    rows = experiment.value("iterations_per_task")
     total = experiment.tasks * rows
     task, within = np.divmod(np.arange(total), rows)
     done = np.arange(1, total + 1) / total
@@ -92,7 +92,7 @@ def write(
 
     Args:
       folder: a new folder.
-      experiment: a `ControlSpec`; left out, a small one.
+      experiment: an `Experiment` on a robot; left out, a small one.
       methods: those that are run.
       seeds: those that are run; left out, as many as the experiment has.
       until: {method: share of its rows that is there}, where it is not whole.

@@ -8,6 +8,7 @@ import pytest
 from continual_learning.analysis import load
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, launch, registry, spec
+from continual_learning.studies.methods import check
 from continual_learning.studies.presets.ablations import BASES
 from continual_learning.studies.study import Study
 
@@ -75,10 +76,10 @@ def test_optimizers():
 def test_a_larger_rollout_keeps_the_steps_of_a_task():
     usual = get("slippery_ant")
     twice, four = get("slippery_ant_rollout_2x"), get("slippery_ant_rollout_4x")
-    assert (twice.rollout, twice.iterations_per_task) == (192, 51)
+    assert (twice.value("rollout"), twice.value("iterations_per_task")) == (192, 51)
     assert twice.steps_per_task == usual.steps_per_task
     # 25.5 rollouts are 26: 2 % more steps.
-    assert (four.rollout, four.iterations_per_task) == (384, 26)
+    assert (four.value("rollout"), four.value("iterations_per_task")) == (384, 26)
     assert twice.at_scale("short").steps_per_task == usual.at_scale("short").steps_per_task
 
 
@@ -108,14 +109,14 @@ def test_unknown_ablations():
 )
 def test_lanes_that_cannot_be(changes, message):
     with pytest.raises(StudyError, match=message):
-        get("permuted_digits_rho").override(**changes)
+        check(get("permuted_digits_rho").override(**changes))
 
 
 def test_lanes_of_the_agent_are_those_that_it_takes():
     ant = get("slippery_ant_rho")
     assert ant.override(lanes={"discount": [0.9, 0.99]}).points == 2
     with pytest.raises(StudyError, match=r"Unknown number of the method 'reward_scale'.*discount"):
-        ant.override(lanes={"reward_scale": [0.1, 1.0]})
+        check(ant.override(lanes={"reward_scale": [0.1, 1.0]}))
 
 
 def test_every_combination_with_every_seed():

@@ -1,21 +1,20 @@
 """PPO on robots as studies: presets, errors, one program, exact resume, small checkpoints."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import pandas as pd
 import pytest
 
+from continual_learning.agents.ppo import learner as updates
 from continual_learning.agents.ppo import train as agent
 from continual_learning.analysis import load
-from continual_learning.envs import slippery
+from continual_learning.envs.catalog.robot import PARAMETERS
 from continual_learning.envs.episodes import Episodes
 from continual_learning.physics import CPU_OPTIONS
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import control, launch, registry, spec
-from continual_learning.studies.base import MethodSpec
-from continual_learning.studies.control_spec import PARAMETERS, ControlSpec
+from continual_learning.studies import build, launch, registry, spec
+from continual_learning.studies.experiment import MethodSpec
+from tests.studies.flat import flat
 from tests.studies.sharing import share_program
 
 TINY = {
@@ -43,8 +42,7 @@ def promotion():
 
 
 def test_the_presets_are_the_papers():
-    ant, humanoid = registry.get("slippery_ant"), registry.get("slippery_humanoid")
-    assert isinstance(ant, ControlSpec) and isinstance(humanoid, ControlSpec)
+    ant, humanoid = (flat(registry.get(name)) for name in ("slippery_ant", "slippery_humanoid"))
     assert (ant.physics, humanoid.physics) == ("generalized", "mjx")
     assert ant.rollout * ant.environments == 196_608
     assert humanoid.rollout * humanoid.environments == 327_680
@@ -84,13 +82,12 @@ def test_the_presets_are_the_papers():
 def test_the_trainer_of_2025_differs_in_what_its_file_says():
     released = registry.get("slippery_ant").override(friction="as_released")
     then = registry.get("slippery_ant_2025")
-    assert isinstance(then, ControlSpec)
-    assert (then.action_limit, then.log_prob_of) == (5.0, "sampled")
-    assert (then.reward_floor, then.reward_ceiling) == (-5.0, 10.0)
+    assert (then.value("action_limit"), then.value("log_prob_of")) == (5.0, "sampled")
+    assert (then.value("reward_floor"), then.value("reward_ceiling")) == (-5.0, 10.0)
     assert then.methods["cpr"].options["init"] == "he_uniform"
     same = {"action_limit": None, "log_prob_of": "applied", "reward_ceiling": None}
     names = {"name": released.name, "title": released.title, "methods": released.methods}
-    assert dataclasses.replace(then, **same, **names) == released
+    assert then.override(**same, **names) == released
 
 
 @pytest.mark.parametrize(
@@ -125,7 +122,7 @@ def test_wrong_values(fields, says):
 )
 def test_a_checkpoint_of_an_ant_at_full_size_is_small(name, physics):
     ant = registry.get(name).override(physics=physics)
-    trainer = control.trainer(ant, "cpr", None)
+    trainer = build.trainer(ant, "cpr", None)
     state = jax.eval_shape(trainer.init, jax.random.key(0), {}, ())
     leaves = jax.tree.leaves(state)
     size = sum(
@@ -139,7 +136,7 @@ def test_a_checkpoint_of_an_ant_at_full_size_is_small(name, physics):
 def studies(tmp_path_factory):
     """A study: through, and stopped after its first chunk; and how often PPO was traced."""
     folder = tmp_path_factory.mktemp("studies")
-    traced, improve = [], agent.improve
+    traced, improve = [], updates.improve
 
     def counted(*args, **kwargs):
         traced.append(1)
@@ -147,7 +144,7 @@ def studies(tmp_path_factory):
 
     experiment = tiny(**{"cpr.every": 2})
     with pytest.MonkeyPatch.context() as patch, jax.numpy_rank_promotion("allow"):
-        patch.setattr(agent, "improve", counted)
+        patch.setattr(updates, "improve", counted)
         share_program(patch)
         whole, parts = folder / "whole", folder / "parts"
         assert launch.run(experiment, ["cpr"], [0, 3], whole, quiet=True) == 0
@@ -184,9 +181,9 @@ def test_rows(studies):
 
 def test_restart_is_a_field(monkeypatch):
     made = []
-    monkeypatch.setattr(control, "Episodes", lambda *a, **k: made.append(k) or Episodes(*a, **k))
-    control.trainer(tiny(restart="fresh"), "adam", None)
-    assert made == [{"restart": "fresh"}]
+    monkeypatch.setattr(agent, "Episodes", lambda *a: made.append(a[2:]) or Episodes(*a))
+    build.trainer(tiny(restart="fresh"), "adam", None)
+    assert made == [(6, "fresh")]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +198,7 @@ def test_restart_is_a_field(monkeypatch):
 def test_every_method_makes_a_program(experiment):
     for name, method in registry.get(experiment).methods.items():
         assert isinstance(method, MethodSpec)
-        trainer = control.trainer(tiny(experiment, diagnostics=False), name, None)
+        trainer = build.trainer(tiny(experiment, diagnostics=False), name, None)
         state = jax.eval_shape(trainer.init, jax.random.key(0), {}, ())
         after, rows = jax.eval_shape(trainer.chunk, state, {}, ())
         assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(
@@ -210,29 +207,20 @@ def test_every_method_makes_a_program(experiment):
         assert rows["step"].shape == (1,)
 
 
-@pytest.mark.parametrize(
-    ("name", "ready"),
-    [
-        ("slippery_ant", slippery.SlipperyAnt),
-        ("slippery_humanoid", slippery.SlipperyHumanoid),
-        ("delayed_ant", slippery.DelayedAnt),
-    ],
-)
-def test_the_streams_ready_to_use_are_those_of_the_experiments(name, ready):
-    made, ours = control.stream(registry.get(name)), ready()
-    assert made.changes == ours.changes
-    assert made.environment.parameters == ours.environment.parameters
-    task = [stream.task(jax.random.key(0), jax.numpy.int32(1)) for stream in (made, ours)]
-    assert task[0] == task[1]
-    robots = [getattr(s.environment, "env", s.environment) for s in (made, ours)]
-    assert [type(r) for r in robots[:1]] == [type(r) for r in robots[1:]]
-    assert (robots[0].physics, robots[0].friction) == (robots[1].physics, robots[1].friction)
+def stream_of(experiment):
+    return experiment.stream.build(None, experiment.tasks).stream
+
+
+@pytest.mark.parametrize("name", ["slippery_ant", "slippery_humanoid", "delayed_ant"])
+def test_what_tasks_change_is_known_without_the_robot(name):
+    made = stream_of(registry.get(name))
     assert set(made.environment.parameters) <= set(PARAMETERS)
+    assert set(made.changes) <= set(PARAMETERS)
 
 
 def delays(name, tasks, seed=0):
     """Of observations and of actions in the first tasks, and the higher ends if there are any."""
-    stream = control.stream(registry.get(name))
+    stream = stream_of(registry.get(name))
     found = [stream.task(jax.random.key(seed), jax.numpy.int32(i)) for i in range(tasks)]
     assert {float(task["friction"]) for task in found} == {1.0}
     names = ("observation_delay", "action_delay")
@@ -241,7 +229,7 @@ def delays(name, tasks, seed=0):
 
 
 def test_delayed_ants_draw_their_delays():
-    assert set(control.stream(tiny("delayed_ant")).environment.parameters) == set(PARAMETERS)
+    assert set(stream_of(tiny("delayed_ant")).environment.parameters) == set(PARAMETERS)
     drawn = delays("delayed_ant", 20)
     for name in ("observation_delay", "action_delay"):
         both = list(zip(drawn[name], drawn[f"{name}_high"], strict=True))
@@ -273,13 +261,17 @@ def test_delayed_ants_are_their_authors():
         registry.get(f"delayed_ant{end}") for end in ("", "_constant", "_ramp")
     )
     assert [each.tasks for each in (drawn, constant, ramp)] == [20, 40, 21]
-    assert [each.told_delays for each in (drawn, constant, ramp)] == ["one_hot", "none", "none"]
-    sizes = [control.stream(each).environment.observation_size for each in (drawn, constant, ramp)]
+    assert [each.value("told_delays") for each in (drawn, constant, ramp)] == [
+        "one_hot",
+        "none",
+        "none",
+    ]
+    sizes = [stream_of(each).environment.observation_size for each in (drawn, constant, ramp)]
     assert sizes == [27 + 9 * 8 + 9 + 9, 27 + 9 * 8, 27 + 11 * 8]
     for each in (drawn, constant, ramp):
         assert each.steps_per_task == pytest.approx(20e6, rel=0.02)
-        assert (each.action_limit, each.log_prob_of) == (5.0, "applied")
-        assert (each.reward_floor, each.reward_ceiling) == (-5.0, 10.0)
+        assert (each.value("action_limit"), each.value("log_prob_of")) == (5.0, "applied")
+        assert (each.value("reward_floor"), each.value("reward_ceiling")) == (-5.0, 10.0)
         methods = each.methods
         assert {
             name: m.learning_rate for name, m in methods.items() if m.learning_rate != 1e-3
@@ -297,8 +289,8 @@ def test_delayed_ants_are_their_authors():
 def test_a_delayed_ant_of_before_goes_on():
     """A spec that was stored when agents were told nothing, and delays were of a task."""
     old = spec.to_dict(registry.get("delayed_ant_blind"))
-    old = {name: value for name, value in old.items() if name != "told_delays"}
-    stream = control.stream(spec.from_dict(old))
+    del old["stream"]["told_delays"]
+    stream = stream_of(spec.from_dict(old))
     env = stream.environment
     assert env.observation_size == 27
     state = jax.eval_shape(lambda key: env.reset(key, stream.task(key, 0)), jax.random.key(0))
@@ -319,5 +311,5 @@ def test_a_delayed_ant_stopped_and_resumed_equals_through(tmp_path):
 
 @pytest.mark.parametrize("physics", ["unrolled", "mjx"])
 def test_unrolled_physics_is_compiled_for_a_cpu(physics):
-    options = control.trainer(tiny(physics=physics), "adam", None).options
+    options = build.trainer(tiny(physics=physics), "adam", None).options
     assert (options.items() >= CPU_OPTIONS.items()) == (physics == "unrolled")

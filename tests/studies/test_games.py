@@ -9,9 +9,10 @@ import pytest
 from continual_learning.agents.sac import train as agent
 from continual_learning.analysis import load
 from continual_learning.envs import minatar
+from continual_learning.envs.catalog.minatar import GAMES
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import games, games_spec, launch, registry, spec
-from continual_learning.studies.games_spec import GamesSpec
+from continual_learning.studies import build, launch, registry, spec
+from tests.studies.flat import flat
 from tests.studies.sharing import share_program
 
 TINY = {
@@ -40,8 +41,7 @@ def tiny(**fields):
 
 
 def test_the_preset_is_the_papers():
-    each = registry.get("continual_minatar")
-    assert isinstance(each, GamesSpec)
+    each = flat(registry.get("continual_minatar"))
     assert each.games == ("space_invaders", "asterix", "seaquest")
     assert (each.tasks, each.seeds, each.environments) == (3, 5, 12)
     assert each.steps_per_task == 1_500_000 and each.steps == 4_500_000
@@ -56,26 +56,30 @@ def test_the_preset_is_the_papers():
 
 
 def test_games_are_those_of_minatar():
-    assert list(games_spec.GAMES) == list(minatar.GAMES)
+    assert list(GAMES) == list(minatar.GAMES)
+
+
+def stream_of(experiment):
+    return experiment.stream.build(None, experiment.tasks).stream
 
 
 def order(experiment):
-    stream = games.stream(experiment)
+    stream = stream_of(experiment)
     tasks = [stream.task(jax.random.key(0), jnp.int32(i)) for i in range(experiment.tasks)]
     return [stream.environment.games[int(task["game"])] for task in tasks]
 
 
 def test_games_come_in_their_order_over_and_over():
     assert order(registry.get("continual_minatar")) == ["space_invaders", "asterix", "seaquest"]
-    assert order(registry.get("minatar_five")) == list(games_spec.GAMES)
-    assert order(registry.get("minatar_cycle")) == [*games_spec.GAMES[:3]] * 5
+    assert order(registry.get("minatar_five")) == list(GAMES)
+    assert order(registry.get("minatar_cycle")) == [*GAMES[:3]] * 5
     assert order(tiny(games=("freeway", "breakout", "freeway"), tasks=4)) == [
         "freeway", "breakout", "freeway", "freeway"
     ]  # fmt: skip
 
 
 def test_a_game_that_is_never_met_is_not_there():
-    stream = games.stream(tiny(games=games_spec.GAMES, tasks=2))
+    stream = stream_of(tiny(games=GAMES, tasks=2))
     assert stream.environment.games == ("space_invaders", "asterix")
     assert stream.distinct(2) == {"space_invaders": 0, "asterix": 1}
 
@@ -104,7 +108,7 @@ def test_wrong_values(fields, says):
 def test_per_sample_scores():
     """Of convolutions too, over lanes and critics."""
     methods = {"cpr.score": "per_sample"}
-    program = games.trainer(tiny().override(**methods), "cpr", None)
+    program = build.trainer(tiny().override(**methods), "cpr", None)
     keys = jax.vmap(jax.random.key)(jnp.arange(2))
     state = jax.eval_shape(jax.vmap(program.init, (0, None, None)), keys, {}, ())
     after, rows = jax.eval_shape(jax.vmap(program.chunk, (0, None, None)), state, {}, ())

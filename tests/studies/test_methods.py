@@ -8,13 +8,14 @@ import optax
 import pytest
 
 from continual_learning import optim
+from continual_learning.networks.catalog import MLPs
 from continual_learning.networks.mlp import ACTIVATIONS
 from continual_learning.optim import CPR, NoReset, trace_units
 from continual_learning.optim.fresh import INITIALIZERS
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import fields_of
 from continual_learning.studies import methods, registry
-from continual_learning.studies.spec import MethodSpec, SupervisedSpec
+from continual_learning.studies.experiment import MethodSpec
 
 PRESETS = registry.get("permuted_mnist").methods
 
@@ -131,10 +132,10 @@ def test_fresh_weights_come_from_the_networks_initialiser_unless_told_otherwise(
 
 
 def test_every_initialiser_of_a_spec_exists():
-    assert list(fields_of(SupervisedSpec)["init"].choices) == list(INITIALIZERS)
-    assert list(fields_of(SupervisedSpec)["activation"].choices) == list(ACTIVATIONS)
+    assert list(fields_of(MLPs)["init"].choices) == list(INITIALIZERS)
+    assert list(fields_of(MLPs)["activation"].choices) == list(ACTIVATIONS)
     with pytest.raises(StudyError, match=r"init must be .*got 'he_unifrm'"):
-        MethodSpec(reset="cpr", options={"init": "he_unifrm"})
+        methods.check_options("cpr", {"init": "he_unifrm"})
 
 
 def test_every_reset_method_is_named_in_the_help():
@@ -187,11 +188,11 @@ def test_an_option_without_a_default_is_needed(monkeypatch):
     monkeypatch.setattr(optim.registry, "_ENTRIES", dict(optim.registered()))
     optim.register("picky", Picky)
     with pytest.raises(StudyError, match="picky needs the options least"):
-        MethodSpec(reset="picky")
-    assert MethodSpec(reset="picky", options={"least": 0.1}).options == {"least": 0.1}
+        methods.check_options("picky", {})
+    methods.check_options("picky", {"least": 0.1})
 
 
 @pytest.mark.parametrize("name", optim.registered())
 def test_every_reset_method_has_defaults(name):
-    assert MethodSpec(reset=name).reset == name
+    methods.check_options(name, {})
     assert optim.registry.get(name)() == methods.reset_method(name, {}, init="as_initialised")

@@ -1,10 +1,10 @@
-import dataclasses
+from typing import Any
 
 import pytest
 
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import registry, spec
-from continual_learning.studies.spec import SupervisedSpec
+from continual_learning.studies import methods, registry, spec
+from tests.studies.flat import flat
 
 SUPERVISED = [
     "permuted_mnist",
@@ -20,10 +20,8 @@ HOST = ["continual_metaworld", "mt1", "gymnasium"]
 NAMES = SUPERVISED + CONTROL + GAMES + HOST
 
 
-def get(name: str) -> SupervisedSpec:
-    each = registry.get(name)
-    assert isinstance(each, SupervisedSpec)
-    return each
+def get(name: str) -> Any:
+    return flat(registry.get(name))
 
 
 def test_names():
@@ -34,10 +32,10 @@ def test_names():
 @pytest.mark.parametrize("name", NAMES)
 def test_presets_are_valid_at_every_scale_and_round_trip(name):
     each = registry.get(name)
-    for method in each.methods.values():
-        method.check_options()
+    methods.check(each)
     for scale in ("paper", "short", "smoke"):
         scaled = each.at_scale(scale)
+        methods.check(scaled)
         assert scaled.tasks >= 2 or name in HOST[1:]
         assert spec.loads(spec.dumps(scaled)) == scaled
     smallest = 200 if name in SUPERVISED else 20_000
@@ -46,12 +44,13 @@ def test_presets_are_valid_at_every_scale_and_round_trip(name):
 
 def updates(each) -> int:
     """Calls of `update` between two of an optimizer's beginnings."""
-    if each.kind == "supervised":
-        return each.tasks * each.steps_per_task
-    if each.kind == "control":
-        return each.tasks * each.iterations_per_task * each.epochs * each.minibatches
-    acting = -(-each.learning_starts // each.environments)
-    return (each.vector_steps_per_task - acting) * each.replay_ratio
+    agent: Any = each.agent
+    if agent.kind == "classifier":
+        return each.steps
+    if agent.kind == "ppo":
+        return each.tasks * agent.iterations_per_task * agent.epochs * agent.minibatches
+    acting = -(-agent.learning_starts // agent.environments)
+    return (agent.vector_steps_per_task - acting) * agent.replay_ratio
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -68,7 +67,7 @@ def test_resets_are_due_at_smoke_scale(name):
 
 def test_permuted_mnist_is_the_papers():
     each = get("permuted_mnist")
-    assert (each.dataset, each.stream, each.tasks, each.epochs) == ("mnist", "permuted", 200, 1)
+    assert (each.dataset, each.change, each.tasks, each.epochs) == ("mnist", "permuted", 200, 1)
     assert (each.batch_size, each.hidden, each.activation) == (8, (128, 128), "relu")
     assert (each.init, each.redraw_head, each.seeds) == ("he_uniform", True, 5)
     assert each.examples_per_task is None
@@ -101,17 +100,16 @@ def test_the_others_are_ours_and_differ_only_in_the_stream():
     assert all(get(name).title.endswith("(ours)") for name in SUPERVISED[1:])
     for name in SUPERVISED[1:4]:
         each = get(name)
-        same = dataclasses.replace(paper, rows_per_task=each.rows_per_task)
         for f in ("batch_size", "hidden", "activation", "init", "epochs", "methods", "seeds"):
-            assert getattr(each, f) == getattr(same, f)
+            assert getattr(each, f) == getattr(paper, f)
     assert get("permuted_digits").dataset == "digits"
-    assert get("split_mnist").stream == "split"
-    assert get("class_incremental_mnist").stream == "class_incremental"
-    assert get("random_labels").stream == "random_labels"
+    assert get("split_mnist").change == "split"
+    assert get("class_incremental_mnist").change == "class_incremental"
+    assert get("random_labels").change == "random_labels"
 
 
 def test_a_file_instead_of_a_name(tmp_path):
-    changed = get("permuted_digits").override(name="mine", tasks=3)
+    changed = registry.get("permuted_digits").override(name="mine", tasks=3)
     spec.save(changed, tmp_path / "mine.toml")
     assert registry.get(tmp_path / "mine.toml") == changed
     assert registry.get(str(tmp_path / "mine.toml")) == changed

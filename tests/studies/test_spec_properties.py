@@ -1,9 +1,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from continual_learning.agents.supervised.config import ClassifierConfig
+from continual_learning.envs.catalog.dataset import DatasetTasks
+from continual_learning.networks.catalog import MLPs
 from continual_learning.schema.fields import fields_of
 from continual_learning.studies import spec
-from continual_learning.studies.spec import MethodSpec, SupervisedSpec
+from continual_learning.studies.experiment import Experiment, MethodSpec
 
 names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
 numbers = st.floats(1e-12, 1e12)
@@ -51,33 +54,39 @@ def method_specs(draw) -> MethodSpec:
 
 
 @st.composite
-def specs(draw) -> SupervisedSpec:
-    fields = fields_of(SupervisedSpec)
+def specs(draw) -> Experiment:
+    fields = fields_of(DatasetTasks) | fields_of(MLPs)
     dataset = draw(st.sampled_from(fields["dataset"].choices))
-    stream = draw(st.sampled_from(fields["stream"].choices))
+    change = draw(st.sampled_from(fields["change"].choices))
     budget = st.fixed_dictionaries({}, optional={"tasks": few, "seeds": few, "epochs": few})
-    return SupervisedSpec(
+    return Experiment(
         name=draw(names),
         title=draw(st.text()),
         tasks=draw(few),
         seeds=draw(st.integers(1, 100_000)),
         methods=draw(st.dictionaries(names, method_specs(), min_size=1, max_size=4)),
         scales=draw(st.dictionaries(names.filter(lambda n: n != "paper"), budget, max_size=3)),
-        dataset=dataset,
-        stream=stream,
-        classes_per_task=None
-        if stream in ("permuted", "random_labels")
-        else draw(st.integers(1, 10)),
-        epochs=draw(few),
-        examples_per_task=draw(st.none() | st.integers(64, 10**6)),
-        batch_size=draw(st.integers(1, 64)),
-        hidden=tuple(draw(st.lists(sizes, min_size=1, max_size=4))),
-        activation=draw(st.sampled_from(fields["activation"].choices)),
-        init=draw(st.sampled_from(fields["init"].choices)),
-        redraw_head=draw(st.booleans()),
-        rows_per_task=1,
-        diagnostics=draw(st.booleans()),
-        data_folder=draw(st.none() | st.text()) if dataset == "mnist" else None,
+        stream=DatasetTasks(
+            dataset=dataset,
+            change=change,
+            classes_per_task=None
+            if change in ("permuted", "random_labels")
+            else draw(st.integers(1, 10)),
+            examples_per_task=draw(st.none() | st.integers(64, 10**6)),
+            data_folder=draw(st.none() | st.text()) if dataset == "mnist" else None,
+        ),
+        agent=ClassifierConfig(
+            epochs=draw(few),
+            batch_size=draw(st.integers(1, 64)),
+            redraw_head=draw(st.booleans()),
+            rows_per_task=1,
+            diagnostics=draw(st.booleans()),
+        ),
+        networks=MLPs(
+            hidden=tuple(draw(st.lists(sizes, min_size=1, max_size=4))),
+            activation=draw(st.sampled_from(fields["activation"].choices)),
+            init=draw(st.sampled_from(fields["init"].choices)),
+        ),
     )
 
 

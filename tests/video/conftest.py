@@ -80,7 +80,7 @@ def delayed(tmp_path_factory):
     trainer = build.trainer(small, "adam", None)
     state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(Lanes([5]).keys(), {}, ())
     state = state._replace(
-        iteration=jnp.full(1, 2 * small.iterations_per_task + 1, jnp.int32),
+        iteration=jnp.full(1, 2 * small.value("iterations_per_task") + 1, jnp.int32),
         normaliser=jax.tree.map(lambda x: x + 3, state.normaliser),
     )
     plain = {"experiment": spec.to_dict(small), "methods": ["adam"], "seeds": [5]}

@@ -1,109 +1,148 @@
-"""Sizes and numbers of proximal policy optimisation."""
+"""Sizes and numbers of proximal policy optimization; describing them needs no JAX."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from continual_learning.agents.ppo.returns import Truncation
+from continual_learning.agents.catalog import Agent, Optimizers
+from continual_learning.envs.catalog import OnDevice, OnHost, Stream
+from continual_learning.envs.catalog.stream import Place
+from continual_learning.networks.catalog import Networks
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError
+from continual_learning.schema.fields import field
 
-NUMBERS = ("discount", "gae_lambda", "clip_ratio", "entropy_coefficient")
-"""What `hyper` may hold for PPO itself; all other names are for the optimizers."""
+if TYPE_CHECKING:
+    from continual_learning.agents.common.trainer import HostTrainer, Trainer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PPOConfig:
+class PPOConfig(Agent):
     """How PPO trains. An iteration is a rollout and the updates on it.
 
-    Attributes:
-      tasks: how many.
-      iterations_per_task: iterations after which the task changes and all episodes begin anew.
-      iterations_per_chunk: iterations per call of `Trainer.chunk`; divides the above.
-      rollout: steps of every environment per iteration.
-      epochs: passes over a rollout.
-      minibatches: per epoch; divides rollout · environments.
-      discount: γ.
-      gae_lambda: λ.
-      clip_ratio: how far from 1 the ratio of densities still counts.
-      entropy_coefficient: weight of the entropy bonus.
-      value_coefficient: weight of half the mean squared error of the value.
-      normalise_advantages: to mean 0 and standard deviation 1, per minibatch.
-      normalise_observations: by their running mean and standard deviation. An iteration's
-        rollout and updates use the same ones, those of all iterations before it.
-      reward_scale: factor on training rewards; reported returns are raw.
-      reward_floor: least training reward, after the scale.
-      reward_ceiling: largest training reward, after the scale.
-      action_limit: clip every entry of an action to ±limit before it is applied and stored; None
-        leaves actions as they were sampled.
-      log_prob_of: whose log density is stored for the ratio of PPO's objective: that of the
-        action "applied", or of the action "sampled" before the clip. The latter is a defect: the
-        ratio of a clipped action is wrong before any update, and its gradient vanishes where the
-        mean is beyond the limit. It is there to repeat runs that had it.
-      truncation: see `gae`.
-      sample_scores: whether reset methods are given per-sample scores.
-      diagnostics: whether dormant units, ranks and norms are measured.
-      probe: how many observations of the rollout they are measured on.
+    An iteration's rollout and updates normalize observations alike, by the statistics of all
+    iterations before it. With `log_prob_of="sampled"` the ratio of a clipped action is wrong before
+    any update, and its gradient vanishes where the mean is beyond the limit: it is there to repeat
+    runs that had this defect.
     """
 
-    tasks: int
-    iterations_per_task: int
-    iterations_per_chunk: int = 1
-    rollout: int = 96
-    epochs: int = 4
-    minibatches: int = 32
-    discount: float = 0.97
-    gae_lambda: float = 0.95
-    clip_ratio: float = 0.2
-    entropy_coefficient: float = 1e-3
-    value_coefficient: float = 0.5
-    normalise_advantages: bool = True
-    normalise_observations: bool = False
-    reward_scale: float = 1.0
-    reward_floor: float | None = None
-    reward_ceiling: float | None = None
-    action_limit: float | None = None
-    log_prob_of: Literal["applied", "sampled"] = "applied"
-    truncation: Truncation = "mask"
-    sample_scores: bool = False
-    diagnostics: bool = True
-    probe: int = 512
+    kind: ClassVar[str] = "ppo"
+    places: ClassVar[tuple[Place, ...]] = ("device", "host")
 
-    def __post_init__(self):
-        sizes = ("tasks", "iterations_per_task", "iterations_per_chunk", "rollout", "epochs")
-        for name in (*sizes, "minibatches", "probe"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+    environments: int = field(
+        2048, budget=True, positive=True, most=bounds.UNITS, help="environments of a seed"
+    )
+    iterations_per_task: int = field(
+        102, budget=True, positive=True, help="rollouts, each with its updates, per task"
+    )
+    iterations_per_chunk: int = field(
+        6,
+        budget=True,
+        positive=True,
+        help="iterations between two looks of the host; ranks are measured as often",
+    )
+    rollout: int = field(96, positive=True, help="steps of every environment per iteration")
+    epochs: int = field(4, positive=True, help="passes over a rollout")
+    minibatches: int = field(32, positive=True, help="minibatches per epoch")
+    discount: float = field(0.97, positive=True, number=True, help="γ")
+    gae_lambda: float = field(0.95, positive=True, number=True, help="λ of the advantages")
+    clip_ratio: float = field(0.2, positive=True, number=True, help="ε of the clipped objective")
+    entropy_coefficient: float = field(1e-3, number=True, help="weight of the entropy bonus")
+    value_coefficient: float = field(0.5, positive=True, help="weight of the value loss")
+    normalise_advantages: bool = field(True, help="per minibatch")
+    normalise_observations: bool = field(False, help="by their running mean and deviation")
+    reward_scale: float = field(1.0, positive=True, help="factor on training rewards")
+    reward_floor: float | None = field(None, help="least training reward, after the factor")
+    reward_ceiling: float | None = field(None, help="largest training reward, after the factor")
+    action_limit: float | None = field(
+        None, positive=True, help="clip what is applied and stored of an action to ±this"
+    )
+    log_prob_of: Literal["applied", "sampled"] = field(
+        "applied",
+        help="whose log density PPO compares with: the action's as applied, or, a defect of the "
+        "paper's trainer of 2025, as sampled before the clip",
+    )
+    truncation: Literal["mask", "bootstrap"] = field(
+        "mask", help="at a time limit: leave the step out, as Brax does, or use the value there"
+    )
+    diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
+    probe: int = field(
+        512,
+        budget=True,
+        positive=True,
+        most=bounds.UNITS,
+        help="observations of the rollout that they are measured on",
+    )
+
+    def check_stream(self, stream: Stream) -> None:
+        """Raise if it cannot learn from a stream."""
+        super().check_stream(stream)
+        if stream.actions == "discrete" and self.action_limit is not None:
+            raise StudyError("action_limit is for continuous actions; leave it out.")
+
+    def row_steps(self, stream: Stream) -> int:
+        """Return the environment steps of a seed per iteration."""
+        return self.rollout * self.environments
+
+    def steps_per_task(self, stream: Stream) -> int:
+        """Return the environment steps of a seed per task."""
+        return self.iterations_per_task * self.rollout * self.environments
+
+    def chunks(self, tasks: int) -> int:
+        """A chunk is a few iterations."""
+        return tasks * self.iterations_per_task // self.iterations_per_chunk
+
+    def trainer(
+        self,
+        built: OnDevice | OnHost,
+        networks: Networks,
+        optimizers: Optimizers,
+        *,
+        tasks: int,
+        sample_scores: bool,
+    ) -> Trainer | HostTrainer:
+        """Return PPO on the stream of tasks."""
+        from continual_learning.agents.ppo.actions import actions_of
+
+        device = isinstance(built, OnDevice)
+        env = built.stream.environment if device else built.stream
+        image = getattr(env, "observation_shape", None)
+        outputs = actions_of(env).outputs
+        policy = networks.build("policy", outputs, image=image, sample_scores=sample_scores)
+        value = networks.build("critic", 1, image=image, sample_scores=sample_scores)
+        makers = {"policy": optimizers(0), "value": optimizers(1)}
+        if not device:
+            from continual_learning.agents.ppo.host import ppo_host
+
+            return ppo_host(
+                policy, value, built, makers, self, tasks=tasks, sample_scores=sample_scores
+            )
+        from continual_learning.agents.ppo.train import ppo
+
+        return ppo(policy, value, built, makers, self, tasks=tasks, sample_scores=sample_scores)
+
+    def _check(self) -> None:
+        if self.entropy_coefficient < 0:
+            raise StudyError(
+                f"entropy_coefficient must not be negative, got {self.entropy_coefficient}."
+            )
         for name in ("discount", "gae_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}.")
-        if self.clip_ratio <= 0:
-            raise ValueError(f"clip_ratio must be above 0, got {self.clip_ratio}.")
-        if self.action_limit is not None and self.action_limit <= 0:
-            raise ValueError(f"action_limit must be above 0, got {self.action_limit}.")
+            if getattr(self, name) > 1:
+                raise StudyError(f"{name} must be at most 1, got {getattr(self, name)}.")
         floor, ceiling = self.reward_floor, self.reward_ceiling
         if floor is not None and ceiling is not None and floor > ceiling:
-            raise ValueError(
-                f"reward_floor must not be above reward_ceiling, got {floor} and {ceiling}."
+            raise StudyError(
+                f"reward_floor must not be above reward_ceiling; got {floor} and {ceiling}."
             )
-        if self.truncation not in ("mask", "bootstrap"):
-            raise ValueError(f"truncation must be 'mask' or 'bootstrap', got {self.truncation!r}.")
-        if self.log_prob_of not in ("applied", "sampled"):
-            raise ValueError(
-                f"log_prob_of must be 'applied' or 'sampled', got {self.log_prob_of!r}."
-            )
-        if self.iterations_per_task % self.iterations_per_chunk:
-            raise ValueError(
-                f"iterations_per_chunk must divide the {self.iterations_per_task} iterations of a "
-                f"task, got {self.iterations_per_chunk}."
-            )
-
-    def check_environments(self, count: int) -> None:
-        """Raises if the sizes do not go with so many environments."""
-        samples = self.rollout * count
-        if samples % self.minibatches:
-            raise ValueError(
-                f"minibatches must divide the {samples} samples of a rollout ({self.rollout} steps "
-                f"of {count} environments), got {self.minibatches}."
-            )
-        if self.tasks * self.iterations_per_task * samples >= 2**31:
-            raise ValueError("The steps of a run must be fewer than 2³¹, for 'step' is an int32.")
+        for part, whole in (
+            ("iterations_per_chunk", self.iterations_per_task),
+            ("minibatches", self.rollout * self.environments),
+        ):
+            value = getattr(self, part)
+            if whole % value:
+                fits = bounds.largest_divisor(whole, value)
+                what = "iterations of a task" if part != "minibatches" else "samples of a rollout"
+                raise StudyError(
+                    f"{part} must divide the {whole} {what}, as {fits} does; got {value}."
+                )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from continual_learning.networks import DiagonalGaussian
+from continual_learning.networks.distributions import Categorical, DiagonalGaussian
 from continual_learning.networks.selecting import clipped, lesser
 
 Number = float | jax.Array
@@ -15,7 +15,7 @@ LARGEST = 40.0
 
 
 def policy_loss(
-    policy: DiagonalGaussian,
+    policy: DiagonalGaussian | Categorical,
     action: jax.Array,
     old_log_prob: jax.Array,
     advantage: jax.Array,
@@ -27,8 +27,8 @@ def policy_loss(
     """The clipped surrogate with an entropy bonus.
 
     Args:
-      policy: arrays [batch, action_size].
-      action: [batch, action_size], what was done.
+      policy: of each sample, [batch, …].
+      action: [batch, action_size], or int32 [batch] where actions are discrete; what was done.
       old_log_prob: [batch], its log density under the policy that did it.
       advantage: [batch].
       clip_ratio: how far from 1 a ratio of densities still counts.

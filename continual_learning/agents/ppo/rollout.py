@@ -12,9 +12,9 @@ from continual_learning.agents.common.statistics import statistics, tally
 from continual_learning.envs.base import Task
 from continual_learning.envs.episodes import Episodes, Live
 
-Act = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
-"""(key, observations [envs, observation_size]) -> (actions [envs, action_size], their log
-probabilities [envs])."""
+Act = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]
+"""(number of the step int32 [], observations [envs, observation_size]) -> (actions [envs, …], the
+same as they are kept [envs, size], their log probabilities [envs])."""
 
 
 class Rollout(NamedTuple):
@@ -22,7 +22,7 @@ class Rollout(NamedTuple):
 
     Attributes:
       observation: [T, envs, observation_size], acted on.
-      action: [T, envs, action_size].
+      action: [T, envs, size], as they are kept.
       log_prob: [T, envs], of the action.
       reward: [T, envs], as the environment gave it.
       terminated: bool [T, envs].
@@ -44,7 +44,6 @@ def collect(
     live: Live,
     task: Task,
     act: Act,
-    key: jax.Array,
     *,
     steps: int,
     keep_reached: bool,
@@ -56,7 +55,6 @@ def collect(
       live: where they are.
       task: the same for all.
       act: the policy.
-      key: for its actions.
       steps: T.
       keep_reached: whether the observations reached are kept too.
 
@@ -65,11 +63,11 @@ def collect(
     """
 
     def step(live: Live, number: jax.Array) -> tuple[Live, Any]:
-        action, log_prob = act(jax.random.fold_in(key, number), live.observation)
+        action, kept, log_prob = act(number, live.observation)
         after, reached = episodes.step(live, action, task)
         seen = Rollout(
             live.observation,
-            action,
+            kept,
             log_prob,
             reached.reward,
             reached.terminated,

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import optax
 
 from continual_learning.agents.common.network import Loss, Network, descend
+from continual_learning.agents.ppo.actions import Actions
 from continual_learning.agents.ppo.losses import policy_loss, value_loss
-from continual_learning.networks import DiagonalGaussian
 from continual_learning.optim import UnitGraph
 
 Params = dict[str, Any]
@@ -23,7 +23,7 @@ class Samples(NamedTuple):
 
     Attributes:
       observation: [n, observation_size], as the networks see it.
-      action: [n, action_size].
+      action: [n, size], as `Actions.kept` makes them.
       log_prob: [n], of the action when it was taken.
       advantage: [n].
       target: [n], for the value.
@@ -49,6 +49,7 @@ class Samples(NamedTuple):
 
 def losses(
     networks: Mapping[str, Network],
+    actions: Actions,
     *,
     clip_ratio: float | jax.Array,
     entropy_coefficient: float | jax.Array,
@@ -60,8 +61,8 @@ def losses(
     def of_policy(params: Any, samples: Samples) -> Any:
         outputs, features, _ = networks["policy"].forward(params, samples.observation)
         loss, metrics = policy_loss(
-            DiagonalGaussian.from_outputs(outputs),
-            samples.action,
+            actions.policy(outputs),
+            actions.taken(samples.action),
             samples.log_prob,
             samples.advantage,
             clip_ratio=clip_ratio,

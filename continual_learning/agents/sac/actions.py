@@ -39,6 +39,7 @@ class Actions(Protocol):
       outputs: of the policy network.
       critic_outputs: of a critic.
       target_entropy: what the entropy is tuned to unless told.
+      log_alpha_bounds: least and largest logarithm of the temperature unless told.
     """
 
     @property
@@ -59,6 +60,11 @@ class Actions(Protocol):
     @property
     def target_entropy(self) -> float:
         """What the entropy is tuned to unless told."""
+        ...
+
+    @property
+    def log_alpha_bounds(self) -> tuple[float, float]:
+        """Least and largest logarithm of the temperature unless told."""
         ...
 
     def sample(self, key: jax.Array, outputs: jax.Array) -> jax.Array:
@@ -114,6 +120,11 @@ class Discrete:
     def target_entropy(self) -> float:
         """Half of the largest."""
         return 0.5 * math.log(self.count)
+
+    @property
+    def log_alpha_bounds(self) -> tuple[float, float]:
+        """Those of the published code."""
+        return -5.0, 2.0
 
     def sample(self, key: jax.Array, outputs: jax.Array) -> jax.Array:
         """Actions, int32 [batch]."""
@@ -171,6 +182,11 @@ class Continuous:
     def target_entropy(self) -> float:
         """Minus the size of an action."""
         return -float(self.size)
+
+    @property
+    def log_alpha_bounds(self) -> tuple[float, float]:
+        """None."""
+        return -math.inf, math.inf
 
     def sample(self, key: jax.Array, outputs: jax.Array) -> jax.Array:
         """Actions, [batch, size]."""

@@ -1,123 +1,204 @@
-"""Sizes and numbers of soft actor-critic."""
+"""Sizes and numbers of soft actor-critic; describing them needs no JAX."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING, ClassVar
 
-NUMBERS = ("discount", "tau", "initial_alpha", "alpha_learning_rate", "target_entropy")
-"""What `hyper` may hold for SAC itself; all other names are for the optimizers."""
+from continual_learning.agents.catalog import Agent, Optimizers
+from continual_learning.envs.catalog import OnDevice, OnHost, Stream
+from continual_learning.envs.catalog.stream import Place
+from continual_learning.networks.catalog import Networks
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError
+from continual_learning.schema.fields import field
+
+if TYPE_CHECKING:
+    from continual_learning.agents.common.trainer import HostTrainer, Trainer
+
+PUBLISHED_EVERY = 10_000
+"""Steps between two evaluations of the published trainer."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SACConfig:
+class SACConfig(Agent):
     """How SAC trains. A step is one of all environments, with the updates after it.
 
-    Attributes:
-      tasks: how many.
-      steps_per_task: steps after which the task changes and all episodes begin anew.
-      steps_per_row: steps that a row of metrics tells of.
-      rows_per_chunk: rows per call of `Trainer.chunk`; chunks divide a task.
-      capacity: transitions that the replay keeps.
-      batch: transitions per update.
-      replay_ratio: updates per step.
-      learning_starts: transitions of a task before its first update; actions are the policy's
-        meanwhile.
-      discount: γ.
-      tau: how far target critics move to the critics with every update.
-      initial_alpha: the temperature at the start.
-      alpha_learning_rate: of its optimizer, Adam.
-      target_entropy: what the temperature steers the entropy to; by default minus the size of an
-        action, or half the largest entropy of discrete actions.
-      log_alpha_bounds: least and largest log α.
-      reset_replay: whether the replay is emptied at a task change.
-      reset_optimizers: whether the optimizers of policy and critics begin anew there, with the
-        counters and utilities of their reset methods.
-      reset_targets: whether the target critics become the critics there.
-      reset_alpha: whether temperature and its optimizer begin anew there.
-      eval_every: steps between evaluations on all tasks met so far, at the end of a chunk; 0 for
-        none. They divide a task, so that there is one at the end of each.
-      eval_episodes: deterministic episodes per task and evaluation.
-      published_return_every: environment steps between evaluations that play in the training
-        environments, as the published trainer's do every 10,000; see `PublishedReturn`. 0 for none.
-      sample_scores: whether reset methods are given per-sample scores.
-      diagnostics: whether dormant units, ranks and norms are measured.
-      probe: how many observations of the replay they are measured on.
+    Actions before learning starts are the policy's. A chunk is a few rows; chunks divide a task,
+    and there is an evaluation at the end of each task if there are any.
     """
 
-    tasks: int
-    steps_per_task: int
-    steps_per_row: int
-    rows_per_chunk: int = 1
-    capacity: int = 1_000_000
-    batch: int = 256
-    replay_ratio: int = 4
-    learning_starts: int = 5000
-    discount: float = 0.99
-    tau: float = 0.005
-    initial_alpha: float = 0.2
-    alpha_learning_rate: float = 3e-4
-    target_entropy: float | None = None
-    log_alpha_bounds: tuple[float, float] = (-5.0, 2.0)
-    reset_replay: bool = True
-    reset_optimizers: bool = True
-    reset_targets: bool = True
-    reset_alpha: bool = True
-    eval_every: int = 0
-    eval_episodes: int = 10
-    published_return_every: int = 0
-    sample_scores: bool = False
-    diagnostics: bool = True
-    probe: int = 512
+    kind: ClassVar[str] = "sac"
+    places: ClassVar[tuple[Place, ...]] = ("device", "host")
 
-    def __post_init__(self):
-        sizes = ("tasks", "steps_per_task", "steps_per_row", "rows_per_chunk", "capacity")
-        for name in (*sizes, "batch", "replay_ratio", "eval_episodes", "probe"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.learning_starts < 0:
-            raise ValueError(f"learning_starts must not be below 0, got {self.learning_starts}.")
-        if self.published_return_every < 0:
-            raise ValueError(
-                f"published_return_every must not be below 0, got {self.published_return_every}."
-            )
-        for name in ("discount", "tau"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}.")
-        if self.initial_alpha <= 0:
-            raise ValueError(f"initial_alpha must be above 0, got {self.initial_alpha}.")
-        low, high = self.log_alpha_bounds
-        if low > high:
-            raise ValueError(f"log_alpha_bounds must be (low, high), got {self.log_alpha_bounds}.")
-        if self.steps_per_task % self.steps_per_chunk:
-            raise ValueError(
-                f"The steps of a chunk, steps_per_row · rows_per_chunk = {self.steps_per_row} · "
-                f"{self.rows_per_chunk}, must divide the {self.steps_per_task} steps of a task."
-            )
-        if self.eval_every < 0 or (
-            self.eval_every
-            and (self.eval_every % self.steps_per_chunk or self.steps_per_task % self.eval_every)
-        ):
-            raise ValueError(
-                f"eval_every must be 0, or a multiple of the {self.steps_per_chunk} steps of a "
-                f"chunk that divides the {self.steps_per_task} steps of a task, got "
-                f"{self.eval_every}."
-            )
+    environments: int = field(
+        10, budget=True, positive=True, most=bounds.UNITS, help="environments of a seed"
+    )
+    vector_steps_per_task: int = field(
+        100_000, budget=True, positive=True, help="steps of all environments together per task"
+    )
+    steps_per_row: int = field(
+        500, budget=True, positive=True, help="steps of all environments per row of metrics"
+    )
+    rows_per_chunk: int = field(
+        10,
+        budget=True,
+        positive=True,
+        help="rows between two looks at the study; ranks are measured as often",
+    )
+    capacity: int = field(1_000_000, budget=True, positive=True, help="transitions in the replay")
+    batch: int = field(256, positive=True, most=bounds.UNITS, help="transitions per update")
+    replay_ratio: int = field(4, positive=True, help="updates per step of all environments")
+    learning_starts: int = field(
+        5000, budget=True, help="transitions of a task before its first update"
+    )
+    discount: float = field(0.99, positive=True, number=True, help="γ")
+    tau: float = field(0.005, positive=True, number=True, help="how fast target critics follow")
+    initial_alpha: float = field(0.2, positive=True, number=True, help="the temperature at first")
+    alpha_learning_rate: float = field(3e-4, positive=True, number=True, help="of the temperature")
+    target_entropy: float | None = field(
+        None,
+        number=True,
+        help="of the policy; none for half of the largest where actions are discrete, else minus "
+        "the size of an action",
+    )
+    log_alpha_bounds: tuple[float, ...] | None = field(
+        None,
+        help="least and largest log α; none for -5 and 2 where actions are discrete, else for no "
+        "bounds",
+    )
+    reset_replay: bool = field(True, help="empty the replay at a task change")
+    reset_optimizers: bool = field(True, help="begin optimizers and reset methods anew there")
+    reset_targets: bool = field(True, help="make the target critics equal to the critics there")
+    reset_alpha: bool = field(True, help="begin the temperature anew there")
+    staleness: int = field(
+        1,
+        help="on the host, 1: environments step while the device learns from the step before; "
+        "0: they wait",
+    )
+    eval_every: int = field(
+        0,
+        budget=True,
+        help="steps of all environments between evaluations on every task met so far; 0 for none",
+    )
+    eval_episodes: int = field(
+        10,
+        budget=True,
+        positive=True,
+        most=bounds.UNITS,
+        help="episodes of the likeliest actions per task in each",
+    )
+    published_return: bool = field(
+        False,
+        help="in JAX, let evaluations restart the training environments every 10,000 steps, as in "
+        "the paper's trainer, and report the returns that it would log (published_return)",
+    )
+    diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
+    probe: int = field(
+        512,
+        budget=True,
+        positive=True,
+        most=bounds.UNITS,
+        help="observations of the replay that they are measured on",
+    )
+    histogram: bool = field(
+        False, help="count the normalised gradient utilities of every update, for their figure"
+    )
 
     @property
     def steps_per_chunk(self) -> int:
-        """Steps per call of `Trainer.chunk`."""
+        """Steps of all environments per call of `Trainer.chunk`."""
         return self.steps_per_row * self.rows_per_chunk
 
-    def check_environments(self, count: int) -> None:
-        """Raises if the sizes do not go with so many environments."""
-        if count > self.capacity:
-            raise ValueError(
-                f"capacity must be at least the {count} environments, got {self.capacity}."
+    def check_stream(self, stream: Stream) -> None:
+        """Raise if it cannot learn from a stream."""
+        super().check_stream(stream)
+        if self.published_return and stream.place != "device":
+            raise StudyError("published_return is for environments in JAX; leave it out.")
+
+    def row_steps(self, stream: Stream) -> int:
+        """Return the environment steps of a seed per row."""
+        return self.steps_per_row * self.environments
+
+    def steps_per_task(self, stream: Stream) -> int:
+        """Return the environment steps of a seed per task."""
+        return self.vector_steps_per_task * self.environments
+
+    def chunks(self, tasks: int) -> int:
+        """A chunk is a few rows."""
+        return tasks * self.vector_steps_per_task // self.steps_per_chunk
+
+    def trainer(
+        self,
+        built: OnDevice | OnHost,
+        networks: Networks,
+        optimizers: Optimizers,
+        *,
+        tasks: int,
+        sample_scores: bool,
+    ) -> Trainer | HostTrainer:
+        """Return SAC on the stream of tasks."""
+        from continual_learning.agents.sac.actions import actions_of
+
+        device = isinstance(built, OnDevice)
+        env = built.stream.environment if device else built.stream
+        image, actions = getattr(env, "observation_shape", None), actions_of(env)
+        policy = networks.build("policy", actions.outputs, image=image, sample_scores=sample_scores)
+        critic = networks.build(
+            "critic", actions.critic_outputs, image=image, sample_scores=sample_scores
+        )
+        makers = {
+            "policy": optimizers(0, histogram=self.histogram),
+            "critic": optimizers(1, histogram=self.histogram),
+        }
+        if not device:
+            from continual_learning.agents.sac.host import sac_host
+
+            return sac_host(
+                policy, critic, built, makers, self, tasks=tasks, sample_scores=sample_scores
             )
-        if self.learning_starts > self.steps_per_task * count:
-            raise ValueError(
-                f"learning_starts must be at most the {self.steps_per_task * count} transitions of "
-                f"a task, or nothing is ever learnt, got {self.learning_starts}."
+        from continual_learning.agents.sac.train import sac
+
+        return sac(
+            policy,
+            critic,
+            built,
+            makers,
+            self,
+            tasks=tasks,
+            sample_scores=sample_scores,
+            published_every=PUBLISHED_EVERY if self.published_return else 0,
+        )
+
+    def _check(self) -> None:
+        for name in ("discount", "tau"):
+            if getattr(self, name) > 1:
+                raise StudyError(f"{name} must be at most 1, got {getattr(self, name)}.")
+        limits = self.log_alpha_bounds
+        if limits is not None and (len(limits) != 2 or limits[0] > limits[1]):
+            raise StudyError(f"log_alpha_bounds must be (low, high), got {limits}.")
+        if self.staleness not in (0, 1):
+            raise StudyError(f"staleness must be 0 or 1, got {self.staleness}.")
+        transitions = self.vector_steps_per_task * self.environments
+        if not 0 <= self.learning_starts <= transitions:
+            raise StudyError(
+                f"learning_starts must be from 0 to the {transitions} steps of a task, got "
+                f"{self.learning_starts}."
             )
-        if self.tasks * self.steps_per_task * count >= 2**31:
-            raise ValueError("The steps of a run must be fewer than 2³¹, for 'step' is an int32.")
+        if self.capacity < self.environments:
+            raise StudyError(
+                f"capacity must be at least the {self.environments} environments, got "
+                f"{self.capacity}."
+            )
+        chunk = self.steps_per_chunk
+        if self.vector_steps_per_task % chunk:
+            raise StudyError(
+                f"steps_per_row · rows_per_chunk = {chunk} must divide vector_steps_per_task, "
+                f"{self.vector_steps_per_task}."
+            )
+        every = self.eval_every
+        if every < 0 or (every and (every % chunk or self.vector_steps_per_task % every)):
+            raise StudyError(
+                f"eval_every must be 0, or a multiple of steps_per_row · rows_per_chunk = {chunk} "
+                f"that divides vector_steps_per_task, {self.vector_steps_per_task}; got {every}."
+            )

@@ -27,6 +27,7 @@ from continual_learning.agents.sac.config import SACConfig
 from continual_learning.agents.sac.learner import SACLearner
 from continual_learning.agents.sac.replay import ReplayState
 from continual_learning.agents.sac.update import METRICS, Learner
+from continual_learning.envs.catalog import OnHost
 from continual_learning.envs.host.pool import Pool
 from continual_learning.envs.host.protocol import HostStream
 
@@ -54,16 +55,14 @@ class HostSACState(NamedTuple):
 def sac_host(
     policy: nn.Module,
     critic: nn.Module,
-    stream: HostStream,
+    problem: OnHost,
     optimizers: Mapping[str, MakeOptimizer],
     config: SACConfig,
     *,
-    environments: int,
-    workers: int | None = None,
-    staleness: Literal[0, 1] = 1,
-    nonfinite: Literal["refuse", "end"] = "refuse",
+    tasks: int,
+    sample_scores: bool = False,
 ) -> HostTrainer:
-    """A trainer on tasks of the host, for all seeds on one device.
+    """Return a trainer on tasks of the host, for all seeds on one device.
 
     Rows are those of `sac`, with two differences: a metric of the environments is what the last
     step of an episode said, mean over the episodes that ended in the row; and an evaluation is a
@@ -72,36 +71,21 @@ def sac_host(
     Args:
       policy: as for `sac`.
       critic: as for `sac`.
-      stream: the tasks.
+      problem: the tasks; with nonfinite="end", rows have "invalid_steps".
       optimizers: as for `sac`.
-      config: as for `sac`.
-      environments: of each seed, side by side.
-      workers: processes that step them; by default one per core.
-      staleness: 0 is the order of `sac`: act, step, learn. With 1 the updates that follow a step
-        are made while the next one is under way, whose actions so lack them. Nothing is left to be
-        learnt at the end of a row, and its first actions are of the newest policy in both cases.
-      nonfinite: as for `Pool`; with "end", rows have "invalid_steps".
+      config: as for `sac`. With `staleness` 0 the order is that of `sac`: act, step, learn. With 1
+        the updates that follow a step are made while the next one is under way, whose actions so
+        lack them. Nothing is left to be learned at the end of a row, and its first actions are of
+        the newest policy in both cases.
+      tasks: how many there will be.
+      sample_scores: whether reset methods are given per-sample scores.
     """
-    if staleness not in (0, 1):
-        raise ValueError(f"staleness must be 0 or 1, got {staleness!r}.")
-    config.check_environments(environments)
-    learning = SACLearner.of(policy, critic, stream, optimizers, config)
+    learning = SACLearner.of(policy, critic, problem.stream, optimizers, config, sample_scores)
 
     def program(seeds: Sequence[int], keys: jax.Array, hyper: Hyper) -> HostSAC:
-        return HostSAC(
-            learning,
-            stream,
-            seeds,
-            keys,
-            hyper,
-            environments,
-            workers=workers,
-            staleness=staleness,
-            nonfinite=nonfinite,
-        )
+        return HostSAC(learning, problem, tasks, seeds, keys, hyper)
 
-    chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
-    return HostTrainer(program, chunks, "latest_return", ring="replay")
+    return HostTrainer(program, config.chunks(tasks), "latest_return", ring="replay")
 
 
 @dataclasses.dataclass
@@ -128,49 +112,47 @@ class HostSAC:
 
     Args:
       learning: of one seed.
-      stream: the tasks.
+      problem: the tasks.
+      tasks: how many there will be.
       seeds: one per lane.
       keys: theirs, [lanes].
       hyper: {name: [lanes]}.
-      environments: of each seed.
-      workers: processes that step them, and those of evaluations.
-      staleness: 0 or 1.
-      nonfinite: as for `Pool`.
     """
 
     def __init__(
         self,
         learning: SACLearner,
-        stream: HostStream,
+        problem: OnHost,
+        tasks: int,
         seeds: Sequence[int],
         keys: jax.Array,
         hyper: Hyper,
-        environments: int,
-        *,
-        workers: int | None,
-        staleness: int,
-        nonfinite: Literal["refuse", "end"],
     ):
+        stream: HostStream = problem.stream
         self._config, self._stream, self._seeds = learning.config, stream, seeds
-        self._keys, self._hyper, self._staleness = keys, hyper, staleness
-        self._environments, self._workers = environments, workers
-        self._nonfinite: Literal["refuse", "end"] = nonfinite
+        self._keys, self._hyper = keys, hyper
+        self._workers = problem.workers
+        self._nonfinite: Literal["refuse", "end"] = problem.nonfinite
         self._learning, self._calls = learning, SACCalls(learning, len(seeds))
         config = learning.config
         self._evaluation = HostEvaluation(
-            stream, seeds, config.tasks, config.eval_episodes, workers, nonfinite
+            stream, seeds, tasks, config.eval_episodes, self._workers, self._nonfinite
         )
         # The last state that was given away: where the pool is.
         self._given: HostSACState | None = None
 
     @functools.cached_property
     def _pool(self) -> Pool:
-        return Pool(self._stream, self._seeds, self._environments, self._workers, self._nonfinite)
+        return Pool(
+            self._stream, self._seeds, self._config.environments, self._workers, self._nonfinite
+        )
 
     @functools.cached_property
     def _arguments(self) -> dict[str, tuple[Any, ...]]:
         size, episodes = self._stream.observation_size, self._config.eval_episodes
-        return self._calls.arguments(self._keys, self._hyper, size, self._environments, episodes)
+        return self._calls.arguments(
+            self._keys, self._hyper, size, self._config.environments, episodes
+        )
 
     @property
     def like(self) -> HostSACState:
@@ -195,7 +177,7 @@ class HostSAC:
         config = self._config
         needed = {
             "begin": fresh,
-            "store": config.learning_starts > self._environments,
+            "store": config.learning_starts > self._config.environments,
             "ranks": config.diagnostics,
             "likeliest": config.eval_every > 0,
         }
@@ -221,8 +203,8 @@ class HostSAC:
         config, steps = self._config, int(state.steps[0])
         said = jnp.zeros((len(self._pool.seeds), len(METRICS)))
         run, latest = _Running(state.learner, state.replay, said), state.latest.copy()
-        if steps % config.steps_per_task == 0:
-            self._pool.enter(steps // config.steps_per_task)
+        if steps % config.vector_steps_per_task == 0:
+            self._pool.enter(steps // config.vector_steps_per_task)
             run.learner = self._calls.change(run.learner, self._hyper)
         elif state is not self._given:
             self._pool.restore(state.pool)
@@ -232,7 +214,7 @@ class HostSAC:
             steps += config.steps_per_row
         rows = {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
         rows = disjoint(rows, *(in_last_row(each, rows) for each in self._looks(run, steps)))
-        if steps % config.steps_per_task == 0 and config.reset_replay:
+        if steps % config.vector_steps_per_task == 0 and config.reset_replay:
             run.replay = self._learning.replay.clear(run.replay, jnp.array(True))
         self._given = self._state(run.learner, run.replay, latest, np.full_like(state.steps, steps))
         return self._given, rows
@@ -251,7 +233,9 @@ class HostSAC:
     def _start(self) -> tuple[np.ndarray, np.ndarray]:
         """`latest` and `steps` at first."""
         lanes = len(self._seeds)
-        return np.full((lanes, self._environments), np.nan, np.float32), np.zeros(lanes, np.int32)
+        return np.full((lanes, self._config.environments), np.nan, np.float32), np.zeros(
+            lanes, np.int32
+        )
 
     def _state(
         self, learner: Any, replay: Any, latest: np.ndarray, steps: np.ndarray
@@ -273,7 +257,7 @@ class HostSAC:
                 self._learn_from(run, waiting)
             reached = pool.step_wait()
             waiting = Step(number, observation, action, outcome(reached))
-            if not self._staleness:
+            if not config.staleness:
                 self._learn_from(run, waiting)
                 waiting = None
             np.copyto(latest, reached.episode_return, where=reached.ended)
@@ -286,7 +270,7 @@ class HostSAC:
         return disjoint(
             {
                 "step": np.full(lanes, end * pool.environments, np.int32),
-                "task": np.full(lanes, (end - 1) // config.steps_per_task, np.int32),
+                "task": np.full(lanes, (end - 1) // config.vector_steps_per_task, np.int32),
             },
             {name: np.asarray(x) for name, x in described.items()},
             dict(zip(METRICS, said, strict=True)),
@@ -299,7 +283,7 @@ class HostSAC:
     def _learn_from(self, run: _Running, step: Step) -> None:
         """Stores a step, and makes its updates if the task has given enough to learn from."""
         config = self._config
-        of_task = (step.number % config.steps_per_task + 1) * self._pool.environments
+        of_task = (step.number % config.vector_steps_per_task + 1) * self._pool.environments
         step = step._replace(number=np.int32(step.number))
         if of_task < config.learning_starts:
             run.replay = self._calls.store(run.replay, step)
@@ -317,7 +301,10 @@ class HostSAC:
             found.append({name: np.asarray(x) for name, x in ranks.items()})
         if config.eval_every:
             due = steps % config.eval_every == 0
-            now, number = (steps - 1) // config.steps_per_task, steps // config.eval_every - 1
+            now, number = (
+                (steps - 1) // config.vector_steps_per_task,
+                steps // config.eval_every - 1,
+            )
             params = run.learner.params["policy"]
             evaluation = self._evaluation
             found.append(

@@ -22,7 +22,7 @@ from continual_learning.agents.common.network import (
 from continual_learning.agents.common.tasks import ACTIONS, BATCHES, NETWORK, PROBE
 from continual_learning.agents.common.trainer import Hyper, MakeOptimizer
 from continual_learning.agents.sac.actions import Actions, Problem, actions_of
-from continual_learning.agents.sac.config import NUMBERS, SACConfig
+from continual_learning.agents.sac.config import SACConfig
 from continual_learning.agents.sac.replay import Experience, Replay, ReplayState
 from continual_learning.agents.sac.update import CRITICS, METRICS, Learner, apart, renewed, update
 from continual_learning.optim.branch import when
@@ -40,6 +40,7 @@ class SACLearner:
       replay: where transitions are kept.
       config: sizes and numbers.
       make_optimizers: hyper-parameters -> {"policy", "critic"}.
+      sample_scores: whether reset methods are given per-sample scores.
     """
 
     networks: Mapping[str, Network]
@@ -47,6 +48,7 @@ class SACLearner:
     replay: Replay
     config: SACConfig
     make_optimizers: Callable[[Hyper], dict[str, optax.GradientTransformationExtraArgs]]
+    sample_scores: bool = False
 
     @classmethod
     def of(
@@ -56,6 +58,7 @@ class SACLearner:
         env: Problem,
         optimizers: Mapping[str, MakeOptimizer],
         config: SACConfig,
+        sample_scores: bool = False,
     ) -> SACLearner:
         """For an environment; the other arguments are those of `sac`."""
         actions = actions_of(env)
@@ -67,8 +70,8 @@ class SACLearner:
             "critic": Network.of(critic, read, actions.critic_outputs, "critic"),
         }
         replay = Replay(config.capacity, env.observation_size, getattr(env, "binary", False))
-        makers = optimizers_of(networks, optimizers, NUMBERS)
-        return cls(networks, actions, replay, config, makers)
+        makers = optimizers_of(networks, optimizers, config.numbers())
+        return cls(networks, actions, replay, config, makers, sample_scores)
 
     def init(self, key: jax.Array, hyper: Hyper) -> Learner:
         """A new learner."""
@@ -164,8 +167,8 @@ class SACLearner:
                 discount=numbers["discount"],
                 tau=numbers["tau"],
                 target_entropy=numbers["target_entropy"],
-                log_alpha_bounds=self.config.log_alpha_bounds,
-                sample_scores=self.config.sample_scores,
+                log_alpha_bounds=self._log_alpha_bounds,
+                sample_scores=self.sample_scores,
             )
             if due is not True:
                 updated = jax.tree.map(lambda new, old: jnp.where(due, new, old), updated, learner)
@@ -221,8 +224,16 @@ class SACLearner:
         }
         return Learner(params, jax.tree.map(jnp.copy, params["critic"]), log_alpha, states)
 
+    @property
+    def _log_alpha_bounds(self) -> tuple[float, float]:
+        """The least and the largest log α."""
+        if self.config.log_alpha_bounds is None:
+            return self.actions.log_alpha_bounds
+        low, high = self.config.log_alpha_bounds
+        return low, high
+
     def _numbers(self, hyper: Hyper) -> dict[str, Any]:
-        own = {name: getattr(self.config, name) for name in NUMBERS}
+        own = {name: getattr(self.config, name) for name in self.config.numbers()}
         if own["target_entropy"] is None:
             own["target_entropy"] = self.actions.target_entropy
         return {name: hyper.get(name, number) for name, number in own.items()}

@@ -25,8 +25,8 @@ from continual_learning.agents.sac.published_return import PublishedReturn
 from continual_learning.agents.sac.replay import Experience, ReplayState
 from continual_learning.agents.sac.update import METRICS, Learner
 from continual_learning.envs.base import Task
+from continual_learning.envs.catalog import OnDevice
 from continual_learning.envs.episodes import Episodes, Live
-from continual_learning.envs.streams import TaskStream
 
 OPTIONS = WHOLE_LOOPS | {"xla_gpu_dot_merger_threshold_mb": "0"}
 """The policy reads what was acted on and what was reached: products with the same weights, which
@@ -56,12 +56,15 @@ class SACState(NamedTuple):
 def sac(
     policy: nn.Module,
     critic: nn.Module,
-    episodes: Episodes,
-    stream: TaskStream,
+    problem: OnDevice,
     optimizers: Mapping[str, MakeOptimizer],
     config: SACConfig,
+    *,
+    tasks: int,
+    sample_scores: bool = False,
+    published_every: int = 0,
 ) -> Trainer:
-    """A trainer on a stream of tasks.
+    """Return a trainer on a stream of tasks.
 
     Actions are discrete where the environment says how many `actions` it has; its observations
     are stored as bits where it says that they are `binary`.
@@ -72,28 +75,31 @@ def sac(
     is `reported` of the networks "policy", "critic_1" and "critic_2"; with diagnostics
     `plasticity` and, in the last row of a chunk, `ranks` (NaN in the others); with `eval_every`,
     there as well, what `Evaluation` says of the policy's likeliest actions; with
-    `published_return_every`, "published_return".
+    `published_every`, "published_return".
 
-    `hyper` may hold `NUMBERS`, in place of the config's; the rest goes to the optimizers of policy
-    and critics, which refuse what they do not know.
+    `hyper` may hold `config.numbers()`, in place of the config's; the rest goes to the optimizers
+    of policy and critics, which refuse what they do not know.
 
     Args:
       policy: observations [batch, observation_size] -> logits [batch, actions], or
         [batch, 2·action_size], a `TanhGaussian`.
       critic: observations -> [batch, actions], or observations with actions
         [batch, observation_size + action_size] -> [batch, 1]. There are two copies of it.
-      episodes: the environments, side by side.
-      stream: what changes from task to task.
+      problem: the environment, and what changes from task to task.
       optimizers: {"policy": …, "critic": …}, each makes an optimizer from the units of the network
         (with `attach_reset_method`, whose log is reported).
       config: sizes and numbers.
+      tasks: how many there will be.
+      sample_scores: whether reset methods are given per-sample scores.
+      published_every: environment steps between evaluations that play in the training
+        environments, as the published trainer's do; see `PublishedReturn`. 0 for none.
     """
-    config.check_environments(episodes.count)
-    learning = SACLearner.of(policy, critic, episodes.env, optimizers, config)
-    replay, tasks = learning.replay, Tasks(episodes, stream)
-    evaluation = Evaluation(tasks, config.tasks, config.eval_episodes)
-    every = config.published_return_every
-    published = PublishedReturn(episodes, every) if every else None
+    env = problem.stream.environment
+    episodes = Episodes(env, config.environments, problem.length, problem.restart)
+    learning = SACLearner.of(policy, critic, env, optimizers, config, sample_scores)
+    replay, on_tasks = learning.replay, Tasks(episodes, problem.stream)
+    evaluation = Evaluation(on_tasks, tasks, config.eval_episodes)
+    published = PublishedReturn(episodes, published_every) if published_every else None
 
     def init(key: jax.Array, hyper: Hyper, data: Any) -> SACState:
         return strongly_typed(
@@ -101,7 +107,7 @@ def sac(
                 key,
                 learning.init(key, hyper),
                 replay.start(learning.actions.like),
-                tasks.start(key),
+                on_tasks.start(key),
                 jnp.zeros((), jnp.int32),
                 published.start() if published else (),
             )
@@ -131,7 +137,7 @@ def sac(
     def evaluated(state: SACState) -> dict[str, jax.Array]:
         """Returns of the policy's likeliest actions, NaN where no evaluation is due."""
         due = state.steps % config.eval_every == 0
-        now = (state.steps - 1) // config.steps_per_task
+        now = (state.steps - 1) // config.vector_steps_per_task
         params = state.learner.params["policy"]
         return evaluation.if_due(due, learning.likeliest, params, state.key, state.steps, now)
 
@@ -149,7 +155,7 @@ def sac(
         )
         found = {
             "step": state.steps * episodes.count,
-            "task": (state.steps - 1) // config.steps_per_task,
+            "task": (state.steps - 1) // config.vector_steps_per_task,
             **learning.describe(state.learner, state.replay, state.key, state.steps),
         }
         # Not a mean that leaves out NaN: that of an update is to be seen.
@@ -161,9 +167,9 @@ def sac(
         return state, live, found
 
     def chunk(state: SACState, hyper: Hyper, data: Any) -> tuple[SACState, dict[str, jax.Array]]:
-        number = state.steps // config.steps_per_task
-        begins = state.steps % config.steps_per_task == 0
-        task, live = tasks.enter(state.key, number, begins, state.episodes)
+        number = state.steps // config.vector_steps_per_task
+        begins = state.steps % config.vector_steps_per_task == 0
+        task, live = on_tasks.enter(state.key, number, begins, state.episodes)
         state = state._replace(learner=learning.change(state.learner, begins, hyper))
         if published:
             sums = jax.tree.map(
@@ -184,9 +190,10 @@ def sac(
         if config.eval_every:
             rows = in_last_row(rows, evaluated(state))
         # At the end of a task, not at the start of the next: nothing is left to keep between them.
-        over = (state.steps % config.steps_per_task == 0) & config.reset_replay
+        over = (state.steps % config.vector_steps_per_task == 0) & config.reset_replay
         kept = replay.clear(state.replay, over)
         return strongly_typed(state._replace(replay=kept, episodes=live.state)), rows
 
-    chunks = config.tasks * config.steps_per_task // config.steps_per_chunk
-    return Trainer(init, chunk, chunks, (), "latest_return", ring="replay", options=OPTIONS)
+    options = {**OPTIONS, **problem.options}
+    chunks = config.chunks(tasks)
+    return Trainer(init, chunk, chunks, (), "latest_return", ring="replay", options=options)

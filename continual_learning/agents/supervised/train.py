@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -14,7 +13,9 @@ import optax
 from continual_learning.agents.common.network import value_and_grads
 from continual_learning.agents.common.statistics import in_last_row
 from continual_learning.agents.common.trainer import Hyper, MakeOptimizer, Trainer
+from continual_learning.agents.supervised.config import ClassifierConfig
 from continual_learning.diagnostics import norm_metrics, plasticity_metrics, rank_metrics, totals
+from continual_learning.envs.catalog import Examples
 from continual_learning.optim import trace_units
 
 # What a seed's key is used for.
@@ -45,62 +46,38 @@ class ClassifierData(NamedTuple):
     test_images: jax.Array | np.ndarray
     test_labels: jax.Array | np.ndarray
 
-
-@dataclasses.dataclass(frozen=True)
-class ClassifierConfig:
-    """How a classifier is trained.
-
-    Attributes:
-      tasks: how many.
-      steps_per_task: minibatches per task.
-      batch_size: examples per minibatch.
-      rows_per_task: how often metrics are written; divides `steps_per_task`.
-      redraw_head: whether the output layer is drawn anew when a task begins; its moments stay.
-      measure: what accuracy is measured on at every row, "test" (held-out examples) or "train"
-        (those of the task itself, where nothing is to be generalised).
-      sample_scores: whether reset methods are given per-sample scores.
-      diagnostics: whether dormant units and norms are measured at every row, and ranks, which are
-        expensive, in the last row of a task (NaN in the others).
-      probe: how many of these examples they are measured on.
-    """
-
-    tasks: int
-    steps_per_task: int
-    batch_size: int
-    rows_per_task: int = 1
-    redraw_head: bool = True
-    measure: Literal["test", "train"] = "test"
-    sample_scores: bool = False
-    diagnostics: bool = True
-    probe: int = 512
-
-    def __post_init__(self):
-        for name in ("tasks", "steps_per_task", "batch_size", "rows_per_task"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.steps_per_task % self.rows_per_task:
-            raise ValueError(
-                f"rows_per_task must divide the {self.steps_per_task} steps of a task, got "
-                f"{self.rows_per_task}."
-            )
+    @classmethod
+    def of(cls, dataset: Any) -> ClassifierData:
+        """Return the arrays of a `Dataset`."""
+        return cls(*(np.asarray(getattr(dataset, name)) for name in cls._fields))
 
 
 def classifier(
     network: nn.Module,
-    stream: Any,
-    data: ClassifierData,
+    problem: Examples,
     optimizer: MakeOptimizer,
     config: ClassifierConfig,
+    *,
+    tasks: int,
+    sample_scores: bool = False,
 ) -> Trainer:
-    """A trainer on a stream of tasks.
+    """Return a trainer on a stream of tasks.
+
+    Diagnostics are measured at every row, but for ranks, which are expensive: they are in the last
+    row of a task (NaN in the others).
 
     Args:
       network: images [batch, features] -> logits; its output layer is called `output`.
-      stream: a `SupervisedStream`.
-      data: all tasks are made of it.
+      problem: the tasks, and the data set that all of them are made of.
       optimizer: makes the optimizer from the units of the network.
-      config: sizes.
+      config: sizes. Where the output layer is drawn anew, its moments stay.
+      tasks: how many there will be.
+      sample_scores: whether reset methods are given per-sample scores.
     """
+    stream, measured_on = problem.stream, problem.measure
+    data = ClassifierData.of(problem.dataset)
+    examples = min(len(data.train_labels), stream.examples or len(data.train_labels))
+    steps_per_task = config.epochs * (examples // config.batch_size)
     image = jax.ShapeDtypeStruct((1, data.train_images.shape[1]), jnp.float32)
     shapes = jax.eval_shape(network.init, jax.random.key(0), image)
     units = trace_units(network.apply, shapes, image)
@@ -122,7 +99,7 @@ def classifier(
         each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
         return each.mean(), (jnp.mean(jnp.argmax(logits, -1) == y), features)
 
-    gradients = value_and_grads(loss, units if config.sample_scores else None)
+    gradients = value_and_grads(loss, units if sample_scores else None)
 
     def chunk(state: ClassifierState, hyper: Hyper, data: ClassifierData) -> Any:
         tx = optimizer(units, hyper)
@@ -146,7 +123,7 @@ def classifier(
             carry, (accuracy, gradient_norm) = jax.lax.scan(step, carry, numbers)
             params, opt = carry
             metrics = {
-                "step": state.task * config.steps_per_task + numbers[-1] + 1,
+                "step": state.task * steps_per_task + numbers[-1] + 1,
                 "task": state.task,
                 "online_accuracy": accuracy.mean(),
                 "gradient_norm": gradient_norm.mean(),
@@ -157,7 +134,7 @@ def classifier(
 
         def seen(task: Any, data: ClassifierData) -> tuple[jax.Array, jax.Array, jax.Array]:
             """Images, labels and weights that it is measured on."""
-            if config.measure == "test":
+            if measured_on == "test":
                 return stream.held_out(task, data.test_images, data.test_labels)
             return stream.examples_of(task, data.train_images)
 
@@ -170,10 +147,8 @@ def classifier(
                 return jnp.sum(values * weight) / jnp.sum(weight)
 
             metrics = {
-                f"{config.measure}_accuracy": mean(
-                    (jnp.argmax(logits, -1) == y).astype(each.dtype)
-                ),
-                f"{config.measure}_loss": mean(each),
+                f"{measured_on}_accuracy": mean((jnp.argmax(logits, -1) == y).astype(each.dtype)),
+                f"{measured_on}_loss": mean(each),
             }
             if not config.diagnostics:
                 return metrics
@@ -181,7 +156,7 @@ def classifier(
             metrics |= {name: jnp.asarray(value) for name, value in totals(measured).items()}
             return metrics | {"parameter_norm": norm_metrics(params)["total"]}
 
-        numbers = jnp.arange(config.steps_per_task).reshape(config.rows_per_task, -1)
+        numbers = jnp.arange(steps_per_task).reshape(config.rows_per_task, -1)
         (params, opt), rows = jax.lax.scan(row, (params, state.optimizer), numbers)
         if config.diagnostics:
             features = forward(params, seen(task, data)[0][: config.probe])[1]
@@ -189,7 +164,7 @@ def classifier(
             rows = in_last_row(rows, {name: jnp.asarray(value) for name, value in ranks.items()})
         return ClassifierState(state.key, params, opt, state.task + 1), rows
 
-    return Trainer(init, chunk, config.tasks, data, f"{config.measure}_accuracy")
+    return Trainer(init, chunk, config.chunks(tasks), data, f"{measured_on}_accuracy")
 
 
 def _with_new_head(network: nn.Module, params: Any, key: jax.Array, shape: Any) -> Any:

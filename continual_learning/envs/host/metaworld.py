@@ -11,26 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from continual_learning import installation
+from continual_learning.envs.catalog.metaworld import LONGEST, MT10
 from continual_learning.envs.host.protocol import HostTransition
-
-MT10 = (
-    "reach",
-    "push",
-    "pick-place",
-    "door-open",
-    "drawer-open",
-    "drawer-close",
-    "button-press-topdown",
-    "peg-insert-side",
-    "window-open",
-    "window-close",
-)
-"""The ten tasks of MetaWorld's MT10, in their order."""
 
 OBSERVATION = 39  # hand, gripper and objects now and a step before, then the goal
 FRAME = 18  # of it, what is seen at one time
 GOAL = slice(36, 39)
-LONGEST = 500  # steps that MetaWorld allows in an episode
 STATE = 384  # the largest of MetaWorld's 50 tasks needs 331
 
 

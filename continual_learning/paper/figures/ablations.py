@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from continual_learning.analysis import summary
-from continual_learning.analysis.curves import Curves
+from continual_learning.analysis.curves import RETURNS, Curves
 from continual_learning.paper.artefacts import Artefact
 from continual_learning.paper.figures import theme
 from continual_learning.paper.figures.curves import panel
@@ -114,14 +114,16 @@ _METRICS = {
 
 def _axis(runs: Runs) -> tuple[str, str]:
     """What says how well a method does, and the format of its numbers."""
-    return ("test accuracy", "~%") if runs.spec.kind == "supervised" else ("episodic return", "")
+    if runs.spec.headline in RETURNS:
+        return "episodic return", ""
+    return runs.spec.headline.replace("_", " "), "~%"
 
 
 def _name(artefact: Artefact, key: Any, runs: Runs) -> str:
     """A value as text; of a rollout, its steps in all environments."""
     if artefact.varied == "rollout":
         spec: Any = runs.spec
-        return f"{key * spec.environments:,}"
+        return f"{key * spec.agent.environments:,}"
     return shown(key)
 
 

@@ -56,7 +56,7 @@ def panel(
             rows += theme.records(
                 **{field: names, "step": steps, "iqm": middle, "low": low, "high": high}
             )
-    unit = "updates" if runs.spec.kind == "supervised" else "environment steps"
+    unit = runs.spec.step_unit
     x = alt.X(
         "step:Q",
         title=f"{unit} ({prefix})" if prefix else unit,

@@ -46,6 +46,6 @@ def grid(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
 def _curves(runs: Runs) -> dict[str, Curves]:
     """In whole rows, finer than the tenths of a task that tables are of: there is one task."""
     spec: Any = runs.spec
-    row = spec.steps_per_row * spec.environments
+    row = spec.agent.row_steps(spec.stream)
     width = row * max(1, spec.steps // row // _POINTS)
     return curves_of.curves(runs.frame, runs.metric, bin=width)

@@ -15,7 +15,6 @@ from continual_learning.paper.artefacts import Artefact
 from continual_learning.paper.remarks import remarks
 from continual_learning.paper.runs import by_experiment
 from continual_learning.paper.tables.table import ABSENT, Cell, Column, Table, measured
-from continual_learning.paper.values import tasks_of
 from continual_learning.schema.errors import StudyError
 
 _METRICS = {"continual_metaworld": "success"}
@@ -38,7 +37,7 @@ def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
             f"{folders[0]} has no evaluations, of which {artefact.id} is made: run the study with "
             "--eval-every."
         )
-    tasks = tasks_of(runs.spec)
+    tasks = runs.spec.task_names
     of_task = {task: curves(runs.frame, column(task, metric)) for task in dict.fromkeys(tasks)}
     seen = curves(runs.frame, column("seen", metric))
     shown = artefact.studies[0].methods

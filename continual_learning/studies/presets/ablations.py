@@ -7,13 +7,12 @@ changed, to be compared with the one that it is made of.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from continual_learning.studies.base import ExperimentSpec
-from continual_learning.studies.control_spec import ControlSpec
+from continual_learning.schema import bounds
+from continual_learning.studies.experiment import Experiment
 
 BASES = ("permuted_mnist", "permuted_digits", "slippery_ant", "slippery_humanoid")
 """Experiments of which there are ablations."""
@@ -40,27 +39,27 @@ class Ablation(NamedTuple):
     changes: Callable[[Any], Mapping[str, Any]]
     robots: bool = False
 
-    def of(self, base: ExperimentSpec, name: str) -> ExperimentSpec:
+    def of(self, base: Experiment, name: str) -> Experiment:
         """The experiment, by that name."""
         title = f"{self.title}: ablation of {base.name}"
-        return dataclasses.replace(base, **self.changes(base), name=name, title=title)
+        return base.override(**self.changes(base), name=name, title=title)
 
 
-def _lanes(**lanes: tuple[float, ...]) -> Callable[[ExperimentSpec], dict[str, Any]]:
+def _lanes(**lanes: tuple[float, ...]) -> Callable[[Experiment], dict[str, Any]]:
     return lambda base: {"methods": {"cpr": base.methods["cpr"]}, "lanes": lanes}
 
 
-def _variant(name: str, **options: Any) -> Callable[[ExperimentSpec], dict[str, Any]]:
+def _variant(name: str, **options: Any) -> Callable[[Experiment], dict[str, Any]]:
     """CPR as it is, and with other options."""
 
-    def changes(base: ExperimentSpec) -> dict[str, Any]:
+    def changes(base: Experiment) -> dict[str, Any]:
         cpr = base.methods["cpr"]
         return {"methods": {"cpr": cpr, f"cpr_{name}": cpr.override(**options)}}
 
     return changes
 
 
-def _optimizers(base: ExperimentSpec) -> dict[str, Any]:
+def _optimizers(base: Experiment) -> dict[str, Any]:
     """Each base optimizer without resets and with CPR."""
     methods = {}
     for name in ("adam", "adamw", "muon"):
@@ -70,11 +69,9 @@ def _optimizers(base: ExperimentSpec) -> dict[str, Any]:
     return {"methods": methods}
 
 
-def _rollout(factor: int) -> Callable[[ControlSpec], dict[str, Any]]:
-    def changes(base: ControlSpec) -> dict[str, Any]:
-        larger = base.with_rollout(factor * base.rollout)
-        names = ("rollout", "iterations_per_task", "iterations_per_chunk", "scales")
-        return {name: getattr(larger, name) for name in names}
+def _rollout(factor: int) -> Callable[[Experiment], dict[str, Any]]:
+    def changes(base: Experiment) -> dict[str, Any]:
+        return rollout_changes(base, factor * base.value("rollout"))
 
     return changes
 
@@ -111,3 +108,19 @@ def kinds(base: str) -> list[str]:
     """Which ablations there are of an experiment."""
     robot = base.startswith("slippery_")
     return [kind for kind, each in ABLATIONS.items() if robot or not each.robots]
+
+
+def rollout_changes(base: Experiment, rollout: int) -> dict[str, Any]:
+    """Return what changes with another rollout; a task keeps its steps, as nearly as it can."""
+
+    def fields(iterations: int, chunk: int) -> dict[str, int]:
+        count = max(1, round(iterations * base.value("rollout") / rollout))
+        fits = bounds.largest_divisor(count, chunk)
+        return {"iterations_per_task": count, "iterations_per_chunk": fits}
+
+    usual = {name: base.value(name) for name in ("iterations_per_task", "iterations_per_chunk")}
+    scales = {
+        scale: {**values, **fields(*({**usual, **values}[name] for name in usual))}
+        for scale, values in base.scales.items()
+    }
+    return {"rollout": rollout, "scales": scales, **fields(*usual.values())}

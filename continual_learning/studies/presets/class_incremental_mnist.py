@@ -5,15 +5,12 @@ When all ten are there, it starts over with two of them: 40 times in 200 tasks.
 Not in the paper; the methods are those of Permuted MNIST.
 """
 
-import dataclasses
-
 from continual_learning.studies.presets import permuted_mnist, smoke
 
-SPEC = dataclasses.replace(
-    permuted_mnist.SPEC,
+SPEC = permuted_mnist.SPEC.override(
     name="class_incremental_mnist",
     title="Class-incremental MNIST, two classes more per task (ours)",
-    stream="class_incremental",
+    change="class_incremental",
     classes_per_task=2,
     redraw_head=False,
     scales={

@@ -9,9 +9,11 @@ Evaluations are ten times as rare as there (see docs/metaworld.md).
 
 from typing import Any
 
-from continual_learning.studies.host_spec import MT10, HostSpec
+from continual_learning.agents.sac.config import SACConfig
+from continual_learning.envs.catalog.metaworld import MT10, MetaWorldTasks
+from continual_learning.networks.catalog import MLPs
+from continual_learning.studies.experiment import Experiment, MethodSpec
 from continual_learning.studies.presets import smoke
-from continual_learning.studies.spec import MethodSpec
 
 _MUON: dict[str, Any] = {
     "optimizer": "muon",
@@ -21,17 +23,14 @@ _MUON: dict[str, Any] = {
 }
 _RARE = {"threshold": 1e-4, "every": 100_000, "max_reset_fraction": 0.02}
 
-SPEC = HostSpec(
+SPEC = Experiment(
     name="continual_metaworld",
     title="Continual MetaWorld: SAC on the ten tasks of MT10, 1M steps each, as in the paper",
-    sequence=MT10,
-    one_hot=True,
-    goals="fixed",
     tasks=10,
     seeds=5,
-    capacity=500_000,
-    replay_ratio=8,
-    eval_every=10_000,
+    stream=MetaWorldTasks(sequence=MT10, one_hot=True, goals="fixed"),
+    agent=SACConfig(capacity=500_000, replay_ratio=8, eval_every=10_000),
+    networks=MLPs(),
     methods={
         "muon": MethodSpec(**_MUON),
         "adam": MethodSpec(optimizer="adam", learning_rate=3e-4, clip=0.5),

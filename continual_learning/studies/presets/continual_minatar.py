@@ -8,9 +8,11 @@ It does not say whether its table tells of training or of evaluations, so both a
 
 from typing import Any
 
-from continual_learning.studies.games_spec import GamesSpec
+from continual_learning.agents.sac.config import SACConfig
+from continual_learning.envs.catalog.minatar import MinAtarTasks
+from continual_learning.networks.catalog import CNNs
+from continual_learning.studies.experiment import Experiment, MethodSpec
 from continual_learning.studies.presets import smoke
-from continual_learning.studies.spec import MethodSpec
 
 _BASE: dict[str, Any] = {"optimizer": "adam", "learning_rate": 3e-4, "clip": 0.5}
 _RARE = {"threshold": 1e-4, "every": 100_000, "max_reset_fraction": 0.02}
@@ -52,13 +54,20 @@ SCALES = {
     "short": {"vector_steps_per_task": 20_000, "capacity": 240_000, "seeds": 3},
 }
 
-SPEC = GamesSpec(
+SPEC = Experiment(
     name="continual_minatar",
     title="Continual MinAtar: SAC on three games, 1.5M steps each, as in the paper",
-    games=("space_invaders", "asterix", "seaquest"),
     tasks=3,
     seeds=5,
-    eval_every=5000,
+    stream=MinAtarTasks(games=("space_invaders", "asterix", "seaquest")),
+    agent=SACConfig(
+        environments=12,
+        vector_steps_per_task=125_000,
+        steps_per_row=1000,
+        rows_per_chunk=5,
+        eval_every=5000,
+    ),
+    networks=CNNs(channels=(16,), hidden=(128,)),
     methods=METHODS,
     scales=SCALES,
 )

@@ -7,10 +7,8 @@ training rewards are clipped to [−5, 10] and actions to ±5 before they are ap
 draws fresh weights from He's uniform distribution. What they do not set is as in SlipperyAnt.
 """
 
-import dataclasses
-
+from continual_learning.studies.experiment import MethodSpec
 from continual_learning.studies.presets import slippery_ant
-from continual_learning.studies.spec import MethodSpec
 
 METHODS = slippery_ant.methods(
     1e-3,
@@ -22,8 +20,7 @@ METHODS = slippery_ant.methods(
 )
 METHODS["muon"] = MethodSpec(optimizer="muon", learning_rate=1e-4, eps_root=1e-8, clip=0.5)
 
-SPEC = dataclasses.replace(
-    slippery_ant.SPEC,
+SPEC = slippery_ant.SPEC.override(
     name="delayed_ant",
     title="Ant with delays from 0 to 8 that every step draws, from new intervals every 20M steps",
     changes="observation_delay = interval(0, 8); action_delay = interval(0, 8)",

@@ -3,12 +3,9 @@
 The numbers are ours; all else is SlipperyAnt. See `delayed_ant` for that of the paper's authors.
 """
 
-import dataclasses
-
 from continual_learning.studies.presets import slippery_ant
 
-SPEC = dataclasses.replace(
-    slippery_ant.SPEC,
+SPEC = slippery_ant.SPEC.override(
     name="delayed_ant_blind",
     title="Ant whose actions act 0 to 8 steps later, a new delay every 20M steps (numbers ours)",
     changes="action_delay = integers(0, 8)",

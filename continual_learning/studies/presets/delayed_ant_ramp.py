@@ -1,7 +1,5 @@
 """Delayed Ant whose delays grow by one in every task, in turns of observations and of actions."""
 
-import dataclasses
-
 from continual_learning.studies.presets import delayed_ant
 
 _INCREMENTS = 20
@@ -13,8 +11,7 @@ def _values(numbers: list[int]) -> str:
     return f"values({', '.join(map(str, numbers))})"
 
 
-SPEC = dataclasses.replace(
-    delayed_ant.SPEC,
+SPEC = delayed_ant.SPEC.override(
     name="delayed_ant_ramp",
     title="Ant with delays that grow from 0 to 10, by one every 20M steps, of which it is not told",
     changes=f"observation_delay = {_values(_OBSERVATION)}; action_delay = {_values(_ACTION)}",

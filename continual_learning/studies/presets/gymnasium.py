@@ -3,17 +3,13 @@
 The methods are those of `mt1`.
 """
 
-import dataclasses
-
+from continual_learning.envs.catalog.gymnasium import GymnasiumTasks
 from continual_learning.studies.presets import mt1, smoke
 
-SPEC = dataclasses.replace(
-    mt1.SPEC,
+SPEC = mt1.SPEC.override(
     name="gymnasium",
     title="SAC on environments of Gymnasium, your own registered ones too (ours)",
-    suite="gymnasium",
-    goals="fresh",  # are MetaWorld's
-    sequence=("Pendulum-v1",),
+    stream=GymnasiumTasks(sequence=("Pendulum-v1",)),
     vector_steps_per_task=20_000,
     capacity=200_000,
     learning_starts=1000,

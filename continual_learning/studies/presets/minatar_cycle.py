@@ -1,11 +1,8 @@
 """The three games over and over, so that loss of plasticity shows over many switches (ours)."""
 
-import dataclasses
-
 from continual_learning.studies.presets import continual_minatar
 
-SPEC = dataclasses.replace(
-    continual_minatar.SPEC,
+SPEC = continual_minatar.SPEC.override(
     name="minatar_cycle",
     title="Three MinAtar games, five rounds of 0.48M steps each (ours)",
     tasks=15,

@@ -1,11 +1,8 @@
 """All five games of MinAtar, once each (ours); all else as in `continual_minatar`."""
 
-import dataclasses
-
 from continual_learning.studies.presets import continual_minatar
 
-SPEC = dataclasses.replace(
-    continual_minatar.SPEC,
+SPEC = continual_minatar.SPEC.override(
     name="minatar_five",
     title="All five MinAtar games, 1.5M steps each (ours)",
     games=("space_invaders", "asterix", "seaquest", "breakout", "freeway"),

@@ -6,24 +6,25 @@ code hid it (`--goal hidden`). What the paper leaves out is as in `continual_met
 
 from typing import Any
 
-from continual_learning.studies.host_spec import HostSpec
+from continual_learning.agents.sac.config import SACConfig
+from continual_learning.envs.catalog.metaworld import MetaWorldTasks
+from continual_learning.networks.catalog import MLPs
+from continual_learning.studies.experiment import Experiment, MethodSpec
 from continual_learning.studies.presets import smoke
-from continual_learning.studies.spec import MethodSpec
 
 _ADAM: dict[str, Any] = {"optimizer": "adam", "learning_rate": 3e-4, "clip": 0.5}
 _RARE = {"threshold": 1e-4, "every": 100_000, "max_reset_fraction": 0.02}
 
-SPEC = HostSpec(
+SPEC = Experiment(
     name="mt1",
     title="MetaWorld MT1: SAC on one task, 2M steps, as in the paper",
-    sequence=("reach",),
-    goals="fixed",
     tasks=1,
-    vector_steps_per_task=200_000,
     seeds=10,
-    capacity=1_000_000,
-    replay_ratio=4,
-    eval_every=10_000,
+    stream=MetaWorldTasks(sequence=("reach",), goals="fixed"),
+    agent=SACConfig(
+        vector_steps_per_task=200_000, capacity=1_000_000, replay_ratio=4, eval_every=10_000
+    ),
+    networks=MLPs(),
     methods={
         "adam": MethodSpec(**_ADAM),
         "cpr": MethodSpec(

@@ -3,12 +3,9 @@
 Not in the paper: a stand-in of the same shape that needs no download.
 """
 
-import dataclasses
-
 from continual_learning.studies.presets import permuted_mnist, smoke
 
-SPEC = dataclasses.replace(
-    permuted_mnist.SPEC,
+SPEC = permuted_mnist.SPEC.override(
     name="permuted_digits",
     title="Permuted MNIST's stand-in on scikit-learn's digits (ours)",
     dataset="digits",

@@ -6,8 +6,11 @@ Muon are ours: further base optimizers without resets, at the same learning rate
 
 from typing import Any
 
+from continual_learning.agents.supervised.config import ClassifierConfig
+from continual_learning.envs.catalog.dataset import DatasetTasks
+from continual_learning.networks.catalog import MLPs
+from continual_learning.studies.experiment import Experiment, MethodSpec
 from continual_learning.studies.presets import smoke
-from continual_learning.studies.spec import MethodSpec, SupervisedSpec
 
 _BASE: dict[str, Any] = {"learning_rate": 1e-3, "clip": 0.5}
 
@@ -26,19 +29,14 @@ METHODS = {
     ),
 }
 
-SPEC = SupervisedSpec(
+SPEC = Experiment(
     name="permuted_mnist",
     title="Permuted MNIST, as in the paper",
-    dataset="mnist",
-    stream="permuted",
     tasks=200,
-    epochs=1,
-    batch_size=8,
-    hidden=(128, 128),
-    activation="relu",
-    init="he_uniform",
-    redraw_head=True,
     seeds=5,
+    stream=DatasetTasks(dataset="mnist", change="permuted"),
+    agent=ClassifierConfig(epochs=1, batch_size=8, redraw_head=True),
+    networks=MLPs(hidden=(128, 128), activation="relu", init="he_uniform"),
     methods=METHODS,
     scales={
         "smoke": {"tasks": 2, "examples_per_task": 400, "seeds": 2, **smoke.RESETS},

@@ -10,24 +10,20 @@ and 1e-3, ReDo's τ 0.25 (every 1000) and 0.1 (every 100), ReGraMa's τ 0.25 (ev
 What they cost at first is part of the result.
 """
 
+from continual_learning.agents.supervised.config import ClassifierConfig
+from continual_learning.envs.catalog.dataset import DatasetTasks
+from continual_learning.networks.catalog import MLPs
+from continual_learning.studies.experiment import Experiment, MethodSpec
 from continual_learning.studies.presets import smoke
-from continual_learning.studies.spec import MethodSpec, SupervisedSpec
 
-SPEC = SupervisedSpec(
+SPEC = Experiment(
     name="random_labels",
-    title="Memorise random labels of digits, new ones in every task (ours)",
-    dataset="digits",
-    stream="random_labels",
+    title="Memorize random labels of digits, new ones in every task (ours)",
     tasks=60,
-    examples_per_task=200,
-    epochs=56,
-    batch_size=32,
-    hidden=(100, 100, 100),
-    activation="relu",
-    init="he_uniform",
-    redraw_head=False,
-    rows_per_task=1,
     seeds=5,
+    stream=DatasetTasks(dataset="digits", change="random_labels", examples_per_task=200),
+    agent=ClassifierConfig(epochs=56, batch_size=32, redraw_head=False, rows_per_task=1),
+    networks=MLPs(hidden=(100, 100, 100), activation="relu", init="he_uniform"),
     methods={
         "adam": MethodSpec(),
         "cpr": MethodSpec(reset="cpr", options={"max_reset": 0.1, "every": 100}),

@@ -7,9 +7,11 @@ and a task is 102 rollouts of 196,608 steps, since 20M is no multiple of them.
 
 from typing import Any
 
-from continual_learning.studies.control_spec import ControlSpec
+from continual_learning.agents.ppo.config import PPOConfig
+from continual_learning.envs.catalog.robot import RobotTasks
+from continual_learning.networks.catalog import ActorCriticMLPs
+from continual_learning.studies.experiment import Experiment, MethodSpec
 from continual_learning.studies.presets import smoke
-from continual_learning.studies.spec import MethodSpec
 
 
 def methods(learning_rate: float, **resets: dict[str, Any]) -> dict[str, MethodSpec]:
@@ -21,15 +23,16 @@ def methods(learning_rate: float, **resets: dict[str, Any]) -> dict[str, MethodS
     return found
 
 
-SPEC = ControlSpec(
+SPEC = Experiment(
     name="slippery_ant",
     title="SlipperyAnt: PPO on an ant, new friction every 20M steps, as in the paper",
-    robot="ant",
-    physics="generalized",
-    changes="friction = log_uniform(0.02, 2.0)",
     tasks=20,
     seeds=15,
-    reward_floor=-5.0,
+    stream=RobotTasks(
+        robot="ant", physics="generalized", changes="friction = log_uniform(0.02, 2.0)"
+    ),
+    agent=PPOConfig(reward_floor=-5.0),
+    networks=ActorCriticMLPs(),
     methods=methods(
         1e-3,
         cpr={"max_reset": 0.015, "decay": 0.99, "every": 1000},

@@ -6,12 +6,9 @@ in the release, friction stayed 1 in every task. Methods have the values of the 
 fresh weights from He's uniform distribution, as it did there.
 """
 
-import dataclasses
-
 from continual_learning.studies.presets import slippery_ant
 
-SPEC = dataclasses.replace(
-    slippery_ant.SPEC,
+SPEC = slippery_ant.SPEC.override(
     name="slippery_ant_2025",
     title="SlipperyAnt as the paper's trainer of 2025 ran it: friction 1, log densities that are "
     "not those of the applied actions",

@@ -5,25 +5,28 @@ experiment files: MJX, rewards times 0.1, observations normalised, and a task of
 62 rollouts of 327,680 steps.
 """
 
-from continual_learning.studies.control_spec import ControlSpec
+from continual_learning.agents.ppo.config import PPOConfig
+from continual_learning.envs.catalog.robot import RobotTasks
+from continual_learning.networks.catalog import ActorCriticMLPs
+from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.presets import smoke
 from continual_learning.studies.presets.slippery_ant import methods
 
-SPEC = ControlSpec(
+SPEC = Experiment(
     name="slippery_humanoid",
     title="SlipperyHumanoid: PPO on a humanoid, new friction every 20M steps, as in the paper",
-    robot="humanoid",
-    physics="mjx",
-    changes="friction = log_uniform(0.02, 2.0)",
     tasks=20,
     seeds=15,
-    iterations_per_task=62,
-    iterations_per_chunk=2,
-    rollout=160,
-    normalise_observations=True,
-    reward_scale=0.1,
-    reward_floor=-5.0,
-    policy_hidden=(128, 128, 128, 128),
+    stream=RobotTasks(robot="humanoid", physics="mjx", changes="friction = log_uniform(0.02, 2.0)"),
+    agent=PPOConfig(
+        iterations_per_task=62,
+        iterations_per_chunk=2,
+        rollout=160,
+        normalise_observations=True,
+        reward_scale=0.1,
+        reward_floor=-5.0,
+    ),
+    networks=ActorCriticMLPs(policy_hidden=(128, 128, 128, 128)),
     methods=methods(
         3e-4,
         cpr={"max_reset": 0.05, "decay": 0.99, "every": 1000},

@@ -3,15 +3,12 @@
 Not in the paper; the methods are those of Permuted MNIST.
 """
 
-import dataclasses
-
 from continual_learning.studies.presets import permuted_mnist, smoke
 
-SPEC = dataclasses.replace(
-    permuted_mnist.SPEC,
+SPEC = permuted_mnist.SPEC.override(
     name="split_mnist",
     title="Split MNIST, two classes per task (ours)",
-    stream="split",
+    change="split",
     classes_per_task=2,
     examples_per_task=12_000,  # about as many as two classes have
     scales={

@@ -17,7 +17,7 @@ import optax
 
 from continual_learning.agents.sac.config import SACConfig
 from continual_learning.agents.sac.train import sac
-from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.catalog import OnDevice
 from continual_learning.envs.minatar import GAMES, MinAtar
 from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import MLP
@@ -55,13 +55,13 @@ def train(name):
     program = sac(
         MLP((HIDDEN,), env.actions, "relu", "he_uniform"),
         MLP((128,), env.actions, "relu", "he_uniform"),
-        Episodes(env, 32, 1000, restart="fresh"),
-        TaskStream(env, {}, (name,)),
+        OnDevice(TaskStream(env, {}, (name,)), 1000, "fresh"),
         {"policy": optimizer, "critic": optimizer},
         SACConfig(
-            tasks=1,
-            steps_per_task=STEPS,
+            environments=32,
+            vector_steps_per_task=STEPS,
             steps_per_row=STEPS // CHUNKS,
+            rows_per_chunk=1,
             capacity=100_000,
             batch=128,
             replay_ratio=1,
@@ -70,6 +70,7 @@ def train(name):
             eval_every=STEPS // CHUNKS,
             diagnostics=False,
         ),
+        tasks=1,
     )
     state = jax.jit(program.init)(jax.random.key(0), {}, ())
     chunk = jax.jit(program.chunk, donate_argnums=0)

@@ -1,0 +1,86 @@
+"""Tasks of MetaWorld, one after the other."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Literal
+
+from continual_learning.envs.catalog.host import HostTasks, check_sequence
+from continual_learning.envs.catalog.stream import OnHost
+from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.schema.fields import field
+
+MT10 = (
+    "reach",
+    "push",
+    "pick-place",
+    "door-open",
+    "drawer-open",
+    "drawer-close",
+    "button-press-topdown",
+    "peg-insert-side",
+    "window-open",
+    "window-close",
+)
+"""The tasks of MetaWorld's MT10."""
+
+LONGEST = 500
+"""Steps of an episode."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MetaWorldTasks(HostTasks):
+    """MetaWorld's tasks, one after the other."""
+
+    kind: ClassVar[str] = "metaworld"
+    needs: ClassVar[str | None] = "metaworld"
+
+    sequence: tuple[str, ...] = field(
+        MT10,
+        alias="task",
+        help="the tasks in their order, over and over, with or without -v3",
+    )
+    goal: Literal["shown", "hidden"] = field(
+        "shown", help="whether observations show the goal, or zeros in its place"
+    )
+    goals: Literal["fresh", "fixed"] = field(
+        "fresh",
+        help="every episode draws one of 50 goals, or every environment keeps one for ever, in "
+        "evaluations too, as in the published code",
+    )
+    one_hot: bool = field(False, help="append the task's number to the observations")
+    episode_length: int | None = field(
+        None, positive=True, help=f"steps of an episode, at most {LONGEST}; none for {LONGEST}"
+    )
+
+    def task_names(self, tasks: int) -> list[str]:
+        """Return the tasks in turn, without their version."""
+        names = self._names
+        return [names[i % len(names)] for i in range(tasks)]
+
+    def load(self) -> None:
+        """Raise where something is missing, or a task is not known."""
+        super().load()
+        from continual_learning.envs.host.metaworld import task_names
+
+        for name in self._names:
+            if name not in task_names():
+                raise unknown("task of MetaWorld", name, task_names())
+
+    def build(self, shared: Any, tasks: int) -> OnHost:
+        """Return the tasks."""
+        from continual_learning.envs.host.metaworld import MetaWorld
+
+        length = self.episode_length or LONGEST
+        return self._on_host(MetaWorld(self._names, self.goal, self.one_hot, length, self.goals))
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(name.removesuffix("-v3") for name in self.sequence)
+
+    def _check(self) -> None:
+        check_sequence(self.sequence)
+        if self.episode_length is not None and self.episode_length > LONGEST:
+            raise StudyError(
+                f"episode_length must be at most {LONGEST}, got {self.episode_length}."
+            )

@@ -1,0 +1,172 @@
+"""The networks that an experiment can name, as descriptions that need no JAX."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError
+from continual_learning.schema.fields import Factor, field
+from continual_learning.schema.registry import Registry
+
+if TYPE_CHECKING:
+    import flax.linen as nn
+
+Role = Literal["policy", "critic", "classifier"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Networks(Factor):
+    """How the networks of an agent are made.
+
+    Networks of your own are a subclass with a `kind`, its fields, and `build`, which is registered:
+    `NETWORKS.register(MyNetworks)`.
+    """
+
+    init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
+        field("he_uniform", help="how kernels are drawn, first and by resets")
+    )
+    layer_norm: bool = field(
+        False, help="a LayerNorm before the activation of every hidden dense layer"
+    )
+
+    def build(
+        self,
+        role: Role,
+        outputs: int,
+        *,
+        image: tuple[int, int, int] | None = None,
+        sample_scores: bool = False,
+    ) -> nn.Module:
+        """Return a network that reads [batch, features] and says [batch, outputs].
+
+        Args:
+          role: what it is for.
+          outputs: width of its output layer, which is called `output`.
+          image: (height, width, channels) of what it reads, which is flat, if it is a board.
+          sample_scores: whether gradients of single samples will be asked of it.
+        """
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MLPs(Networks):
+    """Multi-layer perceptrons, all of the same sizes."""
+
+    kind: ClassVar[str] = "mlp"
+
+    hidden: tuple[int, ...] = field(
+        (256, 256, 256), positive=True, most=bounds.UNITS, help="units of the hidden layers"
+    )
+    activation: Literal["relu", "swish", "tanh", "gelu"] = field(
+        "relu", help="nonlinearity of the hidden layers"
+    )
+
+    def build(
+        self,
+        role: Role,
+        outputs: int,
+        *,
+        image: tuple[int, int, int] | None = None,
+        sample_scores: bool = False,
+    ) -> nn.Module:
+        """Return a perceptron."""
+        from continual_learning.networks.mlp import MLP
+
+        return MLP(self.hidden, outputs, self.activation, self.init, self.layer_norm)
+
+    def _check(self) -> None:
+        bounds.check_layers("hidden", self.hidden)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ActorCriticMLPs(Networks):
+    """Multi-layer perceptrons, of which the policy has other sizes than critics."""
+
+    kind: ClassVar[str] = "actor_critic"
+
+    policy_hidden: tuple[int, ...] = field(
+        (32, 32, 32, 32), positive=True, most=bounds.UNITS, help="policy's units"
+    )
+    value_hidden: tuple[int, ...] = field(
+        (256, 256, 256, 256, 256), positive=True, most=bounds.UNITS, help="value network's units"
+    )
+    activation: Literal["relu", "swish", "tanh", "gelu"] = field(
+        "swish", help="nonlinearity of the hidden layers"
+    )
+    init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
+        field("lecun_normal", help="how kernels are drawn, first and by resets")
+    )
+
+    def build(
+        self,
+        role: Role,
+        outputs: int,
+        *,
+        image: tuple[int, int, int] | None = None,
+        sample_scores: bool = False,
+    ) -> nn.Module:
+        """Return a perceptron of the sizes of its role."""
+        from continual_learning.networks.mlp import MLP
+
+        hidden = self.policy_hidden if role == "policy" else self.value_hidden
+        return MLP(hidden, outputs, self.activation, self.init, self.layer_norm)
+
+    def _check(self) -> None:
+        for name in ("policy_hidden", "value_hidden"):
+            bounds.check_layers(name, getattr(self, name))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CNNs(Networks):
+    """Convolutions, then dense layers; for boards."""
+
+    kind: ClassVar[str] = "cnn"
+
+    channels: tuple[int, ...] = field(
+        (16,), positive=True, most=bounds.UNITS, help="of the 3×3 convolutions"
+    )
+    hidden: tuple[int, ...] = field(
+        (128,), positive=True, most=bounds.UNITS, help="units of the hidden layers"
+    )
+
+    def build(
+        self,
+        role: Role,
+        outputs: int,
+        *,
+        image: tuple[int, int, int] | None = None,
+        sample_scores: bool = False,
+    ) -> nn.Module:
+        """Return a convolutional network."""
+        from continual_learning.networks.cnn import CNN
+
+        if image is None:
+            raise StudyError(
+                "networks: convolutions (cnn) need observations that are boards, such as those of "
+                "MinAtar's games; take mlp or actor_critic."
+            )
+        return CNN(
+            image,
+            self.channels,
+            self.hidden,
+            outputs,
+            kernel_init=self.init,
+            layer_norm=self.layer_norm,
+            plain=sample_scores,
+        )
+
+    def _check(self) -> None:
+        if not self.channels:
+            raise StudyError("channels must name the size of at least one convolution.")
+        if self.hidden:  # there may be convolutions alone
+            bounds.check_layers("hidden", self.hidden)
+
+
+NETWORKS: Registry[Networks] = Registry(
+    "networks",
+    Networks,
+    {each.kind: f"{__name__}:{each.__name__}" for each in (MLPs, ActorCriticMLPs, CNNs)},
+)
+"""By the name that files have for them."""
