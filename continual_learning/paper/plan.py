@@ -54,7 +54,7 @@ def _cost(study: Study, scale: str) -> Cost:
         # Resets cost next to nothing; another rollout, or fewer environments, was not measured.
         base = registry.base_of(study.experiment)
         alike = rate["experiment"] == base and all("." in n for n in study.changes)
-        environments = getattr(spec, "environments", None)
+        environments = getattr(spec.agent, "environments", None)
         if alike and environments == rate.get("environments"):
             seconds = steps / rate["steps_per_second"]
             if seconds >= 1:

@@ -177,7 +177,7 @@ def _plasticity(section: Section, methods: list[Method], main: str) -> Markup:
     rule = f"Change of {title.lower()} from the first {tasks} to the last {tasks}, IQM over seeds"
     dormant = any(math.isfinite(each.measures["dormant"].value) for each in methods)
     rule += "; dormant: share of dormant units in the last of them." if dormant else "."
-    if section.known is None or section.known.headline in RETURNS:
+    if section.main is None or section.main in RETURNS:
         rule += " Tasks differ in difficulty, alike for all methods: compare methods."
     if not known and any(math.isfinite(each.measures["last"].value) for each in methods):
         return _dormant(methods, tasks)

@@ -97,8 +97,9 @@ class Best(NamedTuple):
 
 def table_bin(section: Section) -> int | None:
     """Steps of a bin for summaries and collapses: the paper's, if runs are long enough."""
-    of_task = (section.steps_per_task or 0) >= 2 * PAPER_BIN
-    return PAPER_BIN if of_task and section.frame.step.max() >= 4 * PAPER_BIN else None
+    extent = int(section.frame.step.max())
+    of_task = section.steps_per_task or extent // max(1, section.frame.task.nunique())
+    return PAPER_BIN if of_task >= PAPER_BIN and extent >= 4 * PAPER_BIN else None
 
 
 def one_scale(section: Section, main: str) -> bool:

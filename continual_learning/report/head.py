@@ -16,7 +16,7 @@ MISMATCHED = 1e-3
 
 def unit(section: Section) -> str:
     """What a step is."""
-    return "as counted" if section.known is None else section.known.step_unit
+    return "as counted" if section.agent is None else section.agent.step_unit
 
 
 def head(section: Section, methods: list[Method]) -> Markup:
@@ -32,7 +32,7 @@ def head(section: Section, methods: list[Method]) -> Markup:
         "Steps of a run": f"{section.end:,}" if section.end else "not known",
         "State": _state(section, methods),
     }
-    kind = "study" if section.known is None else section.known.agent.domain
+    kind = "study" if section.agent is None else section.agent.domain
     lead = f"{section.name} · {kind} · steps are {unit(section)}"
     pairs = [element("div", element("dt", k), element("dd", v)) for k, v in facts.items()]
     return join(element("p", lead, class_="lead"), element("dl", *pairs, class_="facts"))

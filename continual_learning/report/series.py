@@ -86,7 +86,7 @@ def levels(section: Section, rows: dict[str, Rows], most: int) -> list[Level]:
     steps = max((each.curves.steps for each in rows.values()), key=len)
     spacing = int(np.median(np.diff(steps, prepend=0)))
     extent = int(section.frame.step.max())
-    unit = "steps" if section.known is None else section.known.step_unit.split()[-1]
+    unit = "steps" if section.agent is None else section.agent.step_unit.split()[-1]
     if len(steps) <= most:
         found = [Level(f"none: a point every {spacing:,} {unit}", None)]
     else:
@@ -112,7 +112,7 @@ def drawn(section: Section) -> tuple[list[str], list[str]]:
     A column without a value is neither, nor is a parameter that no task changes.
     """
     frame: Any = section.frame
-    known = () if section.known is None else section.known.stream.parameters
+    known = () if section.stream is None else section.stream.parameters
     names = [name for name in numeric(frame) if frame[name].notna().any()]
     changing = [name for name in parameters(frame, names) if frame[name].nunique() > 1]
     return [name for name in names if name not in (*changing, *known)], changing

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from continual_learning.agents.catalog import Agent
 from continual_learning.analysis.loading import load_part
+from continual_learning.envs.catalog import Stream
 from continual_learning.jobs import tree
 from continual_learning.report import metrics
 from continual_learning.schema.errors import StudyError
+from continual_learning.schema.fields import Factor
 from continual_learning.studies import nonfinite, spec
 from continual_learning.studies.experiment import FACTORS, Experiment
 from continual_learning.studies.store import manifest
@@ -58,6 +61,15 @@ class Folder(NamedTuple):
         return {n: v for n, v in fields.items() if v is not None} | kinds | {"methods": self.specs}
 
     @property
+    def parts(self) -> Mapping[str, Factor]:
+        """The parts of the experiment that this version can read."""
+        table = self.study.get("experiment")
+        try:
+            return spec.parts(table) if isinstance(table, Mapping) else {}
+        except StudyError:  # of a kind that is not known
+            return {}
+
+    @property
     def known(self) -> Experiment | None:
         """The experiment; None where it is of another version, or has parts of its own."""
         try:
@@ -98,7 +110,7 @@ class Section(NamedTuple):
 
     Attributes:
       name, title: of the experiment.
-      known: the experiment, None where this version cannot read it.
+      stream, agent: of the experiment; None where this version cannot read them.
       folders: its studies.
       frame: their rows; methods that are not the same in two folders carry the folder's name.
       planned: {method: the seeds it was to run}, in the order of the studies.
@@ -109,7 +121,8 @@ class Section(NamedTuple):
 
     name: str
     title: str
-    known: Experiment | None
+    stream: Stream | None
+    agent: Agent | None
     folders: list[Folder]
     frame: pd.DataFrame
     planned: dict[str, list[int]]
@@ -127,7 +140,14 @@ class Section(NamedTuple):
     @property
     def names(self) -> list[str]:
         """Of the tasks in turn; [] where they have no names."""
-        return [] if self.known is None else self.known.task_names
+        return [] if self.stream is None else self.stream.task_names(self.tasks or 0)
+
+    @property
+    def main(self) -> str | None:
+        """The column that says how well a method does, if that is known."""
+        if self.stream is None or self.agent is None:
+            return None
+        return self.agent.headline(self.stream)
 
 
 def read(paths: Sequence[str | Path]) -> list[Section]:
@@ -221,8 +241,8 @@ def _section(folders: list[Folder]) -> Section:
     for folder, names in zip(folders, labels, strict=True):
         for method in folder.methods:
             planned.setdefault(names.get(method, method), []).extend(folder.seeds)
-        parts = Parts(folder.path / "metrics")
-        if not any(parts.of(method) for method in parts.methods()):
+        rows = Parts(folder.path / "metrics")
+        if not any(rows.of(method) for method in rows.methods()):
             notices.append(
                 f"{folder.path} has no rows yet: they come when the first chunk is done."
             )
@@ -238,8 +258,8 @@ def _section(folders: list[Folder]) -> Section:
     others = [name for name in _measured(frame) if name not in numeric(frame)]
     if others:
         notices.append(f"Not drawn, since they hold no numbers: {', '.join(others)}.")
-    known = folders[0].known
-    tasks, steps = _budget(first, known)
+    tasks, steps = _budget(first, folders[0].known)
+    parts: Any = folders[0].parts
     if steps is not None and not frame.empty and frame.step.max() > (tasks or 0) * steps:
         notices.append(
             "Some rows are of later steps than the experiment has; where runs end is not known."
@@ -249,7 +269,8 @@ def _section(folders: list[Folder]) -> Section:
     return Section(
         name=name,
         title=_text(first.get("title"), name),
-        known=known,
+        stream=parts.get("stream"),
+        agent=parts.get("agent"),
         folders=folders,
         frame=frame,
         planned=planned,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,6 +60,16 @@ def from_dict(data: Mapping[str, Any]) -> Experiment:
     if isinstance(methods, Mapping):
         values["methods"] = {name: _method(name, methods[name]) for name in methods}
     return _made(Experiment, values)
+
+
+def parts(data: Mapping[str, Any]) -> dict[str, Factor]:
+    """Return what can be read of an experiment's parts, even where all of it cannot be."""
+    values = earlier.in_parts(data) if earlier.is_flat(data) else data
+    found = {}
+    for name, registry in _REGISTRIES.items():
+        with contextlib.suppress(StudyError, TypeError):
+            found[name] = _factor(name, registry, values.get(name))
+    return found
 
 
 def dumps(experiment: Experiment) -> str:

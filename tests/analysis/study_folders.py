@@ -148,10 +148,12 @@ def arms(
     chosen = _experiment(experiment).override(**changes)
     points = chosen.tasks * per_task
     steps = (np.arange(points) + 1) * chosen.steps_per_task // per_task
-    names = [name.replace("-", "_") for name in chosen.sequence[: chosen.tasks]]
+    names = [name.replace("-", "_") for name in dict.fromkeys(chosen.task_names)]
 
     def columns(method: str, seed: int) -> dict[str, np.ndarray]:
-        draw = np.random.default_rng([crc32(f"{chosen.sequence} {method}".encode()), seed])
+        draw = np.random.default_rng(
+            [crc32(f"{tuple(chosen.value('sequence'))} {method}".encode()), seed]
+        )
         task, within = np.divmod(np.arange(points), per_task)
         top = 1 - 0.05 * task * (method in ("adam", "muon"))
         success = np.clip(top * (within + 1) / per_task + draw.normal(0, 0.03, points), 0, 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from continual_learning.paper import artefacts, figures, folders, plan, runs, tables, values
+from continual_learning.paper import artefacts, figures, folders, plan, runs, tables
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
 from tests.analysis import study_folders
@@ -171,11 +171,11 @@ def test_studies_of_single_tasks(tmp_path):
 
 
 def test_names_of_tasks():
-    assert values.tasks_of(registry.get("mt1").override(sequence=("push-v3",))) == ["push"]
+    assert registry.get("mt1").override(sequence=("push-v3",)).task_names == ["push"]
     games = ["space_invaders", "asterix", "seaquest"]
-    assert values.tasks_of(registry.get("minatar_cycle")) == games * 5
+    assert registry.get("minatar_cycle").task_names == games * 5
     robots = registry.get("gymnasium").override(sequence=("Hopper-v3",), tasks=2)
-    assert values.tasks_of(robots) == ["Hopper-v3"] * 2
+    assert robots.task_names == ["Hopper-v3"] * 2
 
 
 @pytest.mark.parametrize(

@@ -310,7 +310,7 @@ def test_the_wheel_has_all_files_of_the_page(tmp_path):
 
     root = Path(__file__).parents[2]
     [wheel] = WheelBuilder(str(root)).build(directory=str(tmp_path), versions=["standard"])
-    folder = root / "continual_learning" / "analysis" / "report"
+    folder = root / "continual_learning" / "report"
     files = {file.name for file in folder.iterdir() if file.is_file()}
     assert {"page.html", "page.css", "chart.js"} < files
     prefix = "continual_learning/report/"

@@ -26,8 +26,7 @@ def test_valid_at_every_scale_and_round_trip(base):
     for name in names:
         each = get(name)
         assert each.name == name and each.title.endswith(f"ablation of {base}")
-        for method in each.methods.values():
-            method.check_options()
+        check(each)
         for scale in ("paper", "short", "smoke"):
             scaled = each.at_scale(scale)
             assert spec.loads(spec.dumps(scaled)) == scaled  # which checks `lanes` too
