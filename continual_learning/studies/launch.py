@@ -15,8 +15,8 @@ import jax
 
 from continual_learning import extras
 from continual_learning.agents.common.trainer import HostTrainer, Program, Trainer
-from continual_learning.schema.errors import StudyError, command
-from continual_learning.studies import build, processes, provenance, sinks, spec, trust
+from continual_learning.schema.errors import command
+from continual_learning.studies import build, provenance, sinks, spec, trust
 from continual_learning.studies.inactive import ADVICE, inactive
 from continual_learning.studies.nonfinite import Guard, NonfiniteError, OnNonfinite
 from continual_learning.studies.prefetch import one_ahead
@@ -78,17 +78,12 @@ def run(
     prepare(deterministic, trust_modules)
     experiment = build.fitted(experiment)
     study = Study(experiment, methods, seeds, hyper or {})
-    if processes.several() and isinstance(experiment, spec.HostSpec):
-        raise StudyError(
-            f"{experiment.name} has its environments on the host, which one process steps: leave "
-            "out --distributed, or divide its seeds into jobs."
-        )
     # What is missing shows before there is a folder, which could not be used again.
     for name in sinks:
         extras.require(name)
     data = build.data(experiment)
     facts = provenance.facts()
-    with processes.open_store(lambda: Store.create(out, study.to_dict(), facts)) as store:
+    with Store.create(out, study.to_dict(), facts) as store:
         return _go(
             store,
             data,
@@ -117,7 +112,7 @@ def resume(
 ) -> int:
     """Goes on with a study; the exit code. Arguments as in `run`."""
     prepare(deterministic, trust_modules)
-    with processes.open_store(lambda: Store.open(path)) as store:
+    with Store.open(path) as store:
         store.log(f"resumed by {provenance.line()}")
         data = build.data(Study.from_dict(store.study).experiment)
         return _go(
@@ -152,7 +147,7 @@ def status(path: Path) -> str:
 
 
 def ended(
-    store: processes.AnyStore,
+    store: Store,
     experiment: spec.ExperimentSpec,
     method: str,
     chunks: int | None = None,
@@ -186,7 +181,7 @@ def prepare(deterministic: bool = False, trust_modules: bool = False) -> None:
 
 
 def _go(
-    store: processes.AnyStore,
+    store: Store,
     data: Any,
     time_limit: float | None,
     quiet: bool,
@@ -198,10 +193,8 @@ def _go(
 ) -> int:
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
-    began, store_path = time.monotonic(), Path(store.path)
-    if not processes.first():
-        quiet, names = True, ()
-    outlets = sinks.open_sinks(list(names), store_path, store.study)
+    began = time.monotonic()
+    outlets = sinks.open_sinks(list(names), store.path, store.study)
     try:
         with stop_signals() as stopped, display(quiet, len(methods)) as shown:
             total = build.chunks(experiment)
@@ -214,7 +207,7 @@ def _go(
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
-                return processes.agree(late or bool(stopped()))
+                return late or stopped()
 
             lanes, done = Lanes(study.seeds, study.arrays()), store.progress()
 
@@ -229,12 +222,10 @@ def _go(
 
             def note(line: str) -> None:
                 store.log(line)
-                if processes.first():
-                    print(f"Warning: {line}", file=sys.stderr, flush=True)
+                print(f"Warning: {line}", file=sys.stderr, flush=True)
 
             left = [method for method in methods if not over(method)]
-            # Several processes must compile the same programs in the same order.
-            programs = one_ahead(made, left, threads=not processes.several())
+            programs = one_ahead(made, left)
 
             def go_on(method: str) -> None:
                 shown.method(method, done.get(method, 0), total)
@@ -274,7 +265,7 @@ def _go(
                 if guard.found is not None and halted():
                     raise NonfiniteError(
                         f"{guard.found.told(method)} The run ended with everything saved in "
-                        f"{store_path}; to go on all the same, resume it with --on-nonfinite warn."
+                        f"{store.path}; to go on all the same, resume it with --on-nonfinite warn."
                     )
 
             for method in left:
@@ -296,7 +287,7 @@ def _go(
     if idle:
         print(f"Never reset a unit: {', '.join(idle)}. Their rows are the optimizer's: {ADVICE}")
     if not finished and not quiet and chunks is None:  # else whoever asked for so many goes on
-        print(f"Stopped with everything kept. To go on: {command('resume', store_path)}")
+        print(f"Stopped with everything kept. To go on: {command('resume', store.path)}")
     return 0 if finished else REQUEUE
 
 

@@ -10,8 +10,8 @@ from continual_learning.diagnostics.binning import bin_ends, bin_means
 from continual_learning.diagnostics.collapse import collapsing
 from continual_learning.studies import build
 from continual_learning.studies.early_stopping import CollapseRule, parse_rule
-from continual_learning.studies.processes import AnyStore
 from continual_learning.studies.spec import ExperimentSpec
+from continual_learning.studies.store.store import Store
 
 COLUMN = "collapse"
 Columns = dict[str, np.ndarray]
@@ -32,7 +32,7 @@ class Watch:
       headline: the column of its returns.
     """
 
-    def __init__(self, store: AnyStore, experiment: ExperimentSpec, method: str, headline: str):
+    def __init__(self, store: Store, experiment: ExperimentSpec, method: str, headline: str):
         self.store, self.method, self.headline = store, method, headline
         self.rule, self.last = _rule(experiment), experiment.steps
         self.lanes = len(store.study["seeds"])
@@ -83,7 +83,7 @@ class Watch:
         return now
 
 
-def ended_by_collapse(store: AnyStore, experiment: ExperimentSpec, method: str) -> bool:
+def ended_by_collapse(store: Store, experiment: ExperimentSpec, method: str) -> bool:
     """Whether so many seeds of a method have collapsed that it ended before its last chunk."""
     rule, done = _rule(experiment), store.progress().get(method, 0)
     if rule is None or rule.stop is None or done in (0, build.chunks(experiment)):

@@ -116,7 +116,7 @@ def blocks(
         return divide(study, most), None
     shared = build.data(study.experiment) if data is None else data
     trainer = build.trainer(study.experiment, study.methods[0], shared)
-    devices = jax.local_devices()
+    devices = jax.devices()
 
     def bytes_at(count: int) -> float:
         part = lanes_of(study, 0, count)
@@ -140,7 +140,7 @@ def blocks(
 
 def available() -> int:
     """Bytes of a device that a program may take: a share of what it has, or of what is free."""
-    stats = jax.local_devices()[0].memory_stats() or {}
+    stats = jax.devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:
         return int(SHARE * (stats["bytes_limit"] - stats.get("bytes_in_use", 0)))
     return int(SHARE * _free())
