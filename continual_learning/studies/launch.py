@@ -16,7 +16,7 @@ import jax
 from continual_learning import extras
 from continual_learning.agents.common.trainer import HostTrainer, Program, Trainer
 from continual_learning.schema.errors import command
-from continual_learning.studies import build, provenance, sinks, spec, trust
+from continual_learning.studies import build, memory, provenance, sinks, spec, trust
 from continual_learning.studies.inactive import ADVICE, inactive
 from continual_learning.studies.nonfinite import Guard, NonfiniteError, OnNonfinite
 from continual_learning.studies.prefetch import one_ahead
@@ -81,9 +81,10 @@ def run(
     # What is missing shows before there is a folder, which could not be used again.
     for name in sinks:
         extras.require(name)
-    data = build.data(experiment)
+    with memory.explained(study, out):
+        data = build.data(experiment)
     facts = provenance.facts()
-    with Store.create(out, study.to_dict(), facts) as store:
+    with Store.create(out, study.to_dict(), facts) as store, memory.explained(study, out):
         return _go(
             store,
             data,
@@ -114,18 +115,20 @@ def resume(
     prepare(deterministic, trust_modules)
     with Store.open(path) as store:
         store.log(f"resumed by {provenance.line()}")
-        data = build.data(Study.from_dict(store.study).experiment)
-        return _go(
-            store,
-            data,
-            time_limit,
-            quiet,
-            sinks,
-            until_task,
-            checkpoint_seconds,
-            on_nonfinite,
-            chunks,
-        )
+        study = Study.from_dict(store.study)
+        with memory.explained(study, path):
+            data = build.data(study.experiment)
+            return _go(
+                store,
+                data,
+                time_limit,
+                quiet,
+                sinks,
+                until_task,
+                checkpoint_seconds,
+                on_nonfinite,
+                chunks,
+            )
 
 
 def status(path: Path) -> str:

@@ -18,9 +18,10 @@ import jax
 
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build
+from continual_learning.studies.memory import SMALLER, exhausted
 from continual_learning.studies.runner import Lanes, program_of
 from continual_learning.studies.study import Study
-from continual_learning.sweeps.plan import SMALLER, divide, lanes_of
+from continual_learning.sweeps.plan import divide, lanes_of
 
 SHARE = 0.9
 """Of the memory that is there: allocators round up, checkpoints need some, and compilers that try
@@ -125,7 +126,7 @@ def blocks(
             try:
                 return program.memory()
             except jax.errors.JaxRuntimeError as error:
-                if "RESOURCE_EXHAUSTED" not in str(error):
+                if not exhausted(error):
                     raise
                 return math.inf
             except NotImplementedError as error:
