@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from continual_learning.schema import bounds
-from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.schema.errors import StudyError, located, unknown
 from continual_learning.schema.fields import check_fields, field, fields_of
-from continual_learning.studies import early_stopping
+from continual_learning.studies.early_stopping import CollapseRule
 
 Option = bool | int | float | str
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
@@ -120,7 +120,9 @@ class ExperimentSpec(abc.ABC):
         help="quick: on a CPU, less time is spent on optimising programs, which then run more "
         "slowly; pays where they hardly run",
     )
-    collapse: str | None = field(None, help=early_stopping.HELP)
+    collapse: CollapseRule | None = field(
+        None, help="watch for collapse, and end methods in which seeds have collapsed"
+    )
 
     def __post_init__(self):
         check_fields(self)
@@ -132,9 +134,6 @@ class ExperimentSpec(abc.ABC):
             _check_name("the name of a method", name)
             if not isinstance(method, MethodSpec):
                 raise StudyError(f"methods.{name} must be a MethodSpec, got {method!r}.")
-        if self.collapse is not None:
-            with located("collapse"):
-                early_stopping.parse_rule(self.collapse)
         object.__setattr__(self, "lanes", self._checked_lanes())
         if not 0 <= self.steps <= bounds.INTEGERS:
             raise StudyError(
@@ -167,7 +166,7 @@ class ExperimentSpec(abc.ABC):
         """Raises where fields do not go together."""
 
     def _check_bins(self) -> None:
-        rule = None if self.collapse is None else early_stopping.parse_rule(self.collapse)
+        rule = self.collapse
         if rule is not None and self.steps > rule.bin * bounds.COUNT:
             raise StudyError(
                 f"collapse: bin = {rule.bin} makes more than {bounds.COUNT:,} bins of the "
@@ -269,15 +268,6 @@ class ExperimentSpec(abc.ABC):
         if parts[0] not in self.methods:
             raise unknown("method", parts[0], self.methods)
         return parts[0], parts[1]
-
-
-@contextlib.contextmanager
-def located(where: str) -> Iterator[None]:
-    """Puts the place into the message of an error."""
-    try:
-        yield
-    except StudyError as error:
-        raise StudyError(f"{where}: {error}") from None
 
 
 def _table(name: str, value: Any) -> dict[str, Any]:

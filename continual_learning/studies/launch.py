@@ -283,8 +283,8 @@ def _go(
     if collapsed and not quiet:
         print(
             f"Ended by collapse ({experiment.collapse}), with everything kept: "
-            f"{', '.join(collapsed)}. They are not resumed; a study without `stop` runs them to "
-            "their end."
+            f"{', '.join(collapsed)}. They are not resumed; a study without stop_seeds and "
+            "stop_share runs them to their end."
         )
     idle = inactive(store, experiment, methods) if finished and not quiet else []
     if idle:

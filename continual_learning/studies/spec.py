@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal
 from continual_learning import extras
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
-from continual_learning.schema.fields import field, fields_of
+from continual_learning.schema.fields import field, made
+from continual_learning.studies import early_stopping
 from continual_learning.studies.base import ExperimentSpec, MethodSpec, is_trusted, located
 from continual_learning.studies.control_spec import ControlSpec
 from continual_learning.studies.games_spec import GamesSpec
@@ -135,9 +136,12 @@ def from_dict(data: Mapping[str, Any]) -> ExperimentSpec:
     methods = values.get("methods")
     if isinstance(methods, Mapping):
         values["methods"] = {name: _method(name, methods[name]) for name in methods}
-    made = _made(KINDS[kind], values)
-    _check_scales(made)
-    return made
+    if "collapse" in values:
+        with located("collapse"):
+            values["collapse"] = early_stopping.read(values["collapse"])
+    found = made(KINDS[kind], values)
+    _check_scales(found)
+    return found
 
 
 def dumps(spec: ExperimentSpec) -> str:
@@ -185,26 +189,7 @@ def _check_scales(spec: ExperimentSpec) -> None:
 
 def _method(name: str, data: Any) -> MethodSpec:
     with located(f"methods.{name}"):
-        if not isinstance(data, Mapping):
-            raise StudyError(f"must be a table of names and values, got {bounds.shown(data)}.")
-        return _made(MethodSpec, data)
-
-
-def _made(cls: Any, values: Mapping[str, Any]) -> Any:
-    """`cls(**values)`, with errors for names that are no fields and fields that are not there."""
-    for name in values:
-        if name not in fields_of(cls):
-            raise unknown("key", name, fields_of(cls))
-    needed = [
-        f.name
-        for f in dataclasses.fields(cls)
-        if f.default is dataclasses.MISSING
-        and f.default_factory is dataclasses.MISSING
-        and f.name not in values
-    ]
-    if needed:
-        raise StudyError(f"`{needed[0]}` is missing: {fields_of(cls)[needed[0]].help}.")
-    return cls(**values)
+        return made(MethodSpec, data)
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from continual_learning.diagnostics.binning import bin_ends, bin_means
 from continual_learning.diagnostics.collapse import collapsing
 from continual_learning.studies import build
-from continual_learning.studies.early_stopping import CollapseRule, parse_rule
+from continual_learning.studies.early_stopping import CollapseRule
 from continual_learning.studies.spec import ExperimentSpec
 from continual_learning.studies.store.store import Store
 
@@ -34,7 +34,7 @@ class Watch:
 
     def __init__(self, store: Store, experiment: ExperimentSpec, method: str, headline: str):
         self.store, self.method, self.headline = store, method, headline
-        self.rule, self.last = _rule(experiment), experiment.steps
+        self.rule, self.last = experiment.collapse, experiment.steps
         self.lanes = len(store.study["seeds"])
         self._forget()
 
@@ -72,9 +72,9 @@ class Watch:
         seen = collapsing(
             ends,
             means,
-            drop=rule.drop.number,
+            drop=rule.drop,
             sustained=rule.sustained,
-            relative=rule.drop.share,
+            relative=rule.relative,
         )
         # A bin is complete with the first row at or after its end; before the first there is none.
         complete = np.searchsorted(ends, steps, side="right")
@@ -85,14 +85,10 @@ class Watch:
 
 def ended_by_collapse(store: Store, experiment: ExperimentSpec, method: str) -> bool:
     """Whether so many seeds of a method have collapsed that it ended before its last chunk."""
-    rule, done = _rule(experiment), store.progress().get(method, 0)
-    if rule is None or rule.stop is None or done in (0, build.chunks(experiment)):
+    rule, done = experiment.collapse, store.progress().get(method, 0)
+    if rule is None or not rule.stops or done in (0, build.chunks(experiment)):
         return False
     lanes = len(store.study["seeds"])
     parts = (store.read_part(method, chunk)[COLUMN] for chunk in range(done))
     collapsed = np.concatenate([part.reshape(lanes, -1) for part in parts], axis=1).any(axis=1)
     return rule.ends(int(collapsed.sum()), lanes)
-
-
-def _rule(experiment: ExperimentSpec) -> CollapseRule | None:
-    return None if experiment.collapse is None else parse_rule(experiment.collapse)

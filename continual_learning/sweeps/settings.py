@@ -83,7 +83,7 @@ def settings(experiment: ExperimentSpec, method: str) -> dict[str, Setting]:
             found[field.name] = Setting(field, field.type is float)
     numbers = methods.agent_numbers(experiment)
     for field in fields_of(type(experiment)).values():
-        if field.name not in _APART and not field.is_table:
+        if field.name not in _APART and not field.is_table and not field.is_record:
             found[field.name] = Setting(field, field.name in numbers)
     return found
 
