@@ -9,8 +9,9 @@ import pytest
 
 from continual_learning.agents.ppo import train as agent
 from continual_learning.analysis import load
-from continual_learning.envs import slippery
 from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.robots import Ant, Humanoid
+from continual_learning.envs.streams import LogUniform, parse_changes
 from continual_learning.physics import CPU_OPTIONS
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import control, launch, registry, spec
@@ -211,23 +212,30 @@ def test_every_method_makes_a_program(experiment):
 
 
 @pytest.mark.parametrize(
-    ("name", "ready"),
+    ("name", "robot", "physics", "changes"),
     [
-        ("slippery_ant", slippery.SlipperyAnt),
-        ("slippery_humanoid", slippery.SlipperyHumanoid),
-        ("delayed_ant", slippery.DelayedAnt),
+        ("slippery_ant", Ant, "generalized", {"friction": LogUniform(0.02, 2.0)}),
+        ("slippery_humanoid", Humanoid, "mjx", {"friction": LogUniform(0.02, 2.0)}),
+        (
+            "delayed_ant",
+            Ant,
+            "generalized",
+            parse_changes("observation_delay = interval(0, 8); action_delay = interval(0, 8)"),
+        ),
     ],
 )
-def test_the_streams_ready_to_use_are_those_of_the_experiments(name, ready):
-    made, ours = control.stream(registry.get(name)), ready()
-    assert made.changes == ours.changes
-    assert made.environment.parameters == ours.environment.parameters
-    task = [stream.task(jax.random.key(0), jax.numpy.int32(1)) for stream in (made, ours)]
-    assert task[0] == task[1]
-    robots = [getattr(s.environment, "env", s.environment) for s in (made, ours)]
-    assert [type(r) for r in robots[:1]] == [type(r) for r in robots[1:]]
-    assert (robots[0].physics, robots[0].friction) == (robots[1].physics, robots[1].friction)
-    assert set(made.environment.parameters) <= set(PARAMETERS)
+def test_the_streams_of_the_experiments(name, robot, physics, changes):
+    """Robots, engines and changes are the paper's; a task draws what is changed, and no more."""
+    made = control.stream(registry.get(name))
+    assert made.changes == changes
+    own = getattr(made.environment, "env", made.environment)
+    assert type(own) is robot
+    assert (own.physics, own.friction) == (physics, "applied")
+    task, usual = made.task(jax.random.key(0), jax.numpy.int32(1)), made.environment.parameters
+    assert set(usual) <= set(PARAMETERS) and task.keys() == usual.keys()
+    assert {n for n in usual if float(task[n]) != usual[n]} <= {
+        f"{n}{end}" for n in changes for end in ("", "_high")
+    }
 
 
 def delays(name, tasks, seed=0):
