@@ -8,6 +8,15 @@ from typing import ClassVar, Literal, Self
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import field
+from continual_learning.schema.names import (
+    Activation,
+    Engine,
+    Friction,
+    Init,
+    Precision,
+    Restart,
+    ToldDelays,
+)
 from continual_learning.studies.base import ExperimentSpec, is_trusted
 
 PARAMETERS = (
@@ -30,10 +39,8 @@ class ControlSpec(ExperimentSpec):
     kind: ClassVar[str] = "control"
 
     robot: Literal["ant", "humanoid"] = field("ant", help="who is controlled")
-    physics: Literal["generalized", "mjx", "unrolled"] = field(
-        "generalized", help="the physics engine"
-    )
-    friction: Literal["applied", "as_released"] = field(
+    physics: Engine = field("generalized", help="the physics engine")
+    friction: Friction = field(
         "applied", help="whether friction acts, or stays 1 as in the published code"
     )
     changes: str = field(
@@ -42,7 +49,7 @@ class ControlSpec(ExperimentSpec):
         f"{', '.join(PARAMETERS)} from log_uniform(a, b), uniform(a, b), integers(a, b), "
         "values(a, b, …) or a number; delays also from interval(a, b), of which every step draws",
     )
-    precision: Literal["float32", "default"] = field(
+    precision: Precision = field(
         "float32",
         help="precision of matrix products in the physics; default is the device's own, TF32 on "
         "NVIDIA's GPUs",
@@ -51,7 +58,7 @@ class ControlSpec(ExperimentSpec):
     longest_observation_delay: int = field(
         0, help="most steps by which observations can be delayed"
     )
-    told_delays: Literal["one_hot", "scalar", "none", "blind"] = field(
+    told_delays: ToldDelays = field(
         "blind",
         help="what is seen behind a delayed observation: the last actions and both delays (one_hot "
         "or scalar), the last actions (none), or nothing (blind)",
@@ -60,7 +67,7 @@ class ControlSpec(ExperimentSpec):
         2048, budget=True, positive=True, most=bounds.UNITS, help="environments of a seed"
     )
     episode_length: int = field(1000, positive=True, help="steps after which an episode is cut")
-    restart: Literal["first", "fresh"] = field(
+    restart: Restart = field(
         "first", help="an episode begins as the environment's first one did, or anew"
     )
     iterations_per_task: int = field(
@@ -102,13 +109,9 @@ class ControlSpec(ExperimentSpec):
     value_hidden: tuple[int, ...] = field(
         (256, 256, 256, 256, 256), positive=True, most=bounds.UNITS, help="value network's units"
     )
-    activation: Literal["relu", "swish", "tanh", "gelu"] = field(
-        "swish", help="nonlinearity of the hidden layers"
-    )
+    activation: Activation = field("swish", help="nonlinearity of the hidden layers")
     layer_norm: bool = field(False, help="a LayerNorm before every activation")
-    init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
-        field("lecun_normal", help="how kernels are drawn, first and by resets")
-    )
+    init: Init = field("lecun_normal", help="how kernels are drawn, first and by resets")
     diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
 
     @property

@@ -8,10 +8,8 @@ from typing import ClassVar
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import field
+from continual_learning.schema.names import GAMES
 from continual_learning.studies.sac_spec import SACSpec
-
-GAMES = ("space_invaders", "asterix", "seaquest", "breakout", "freeway")
-"""The games of MinAtar."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import field
+from continual_learning.schema.names import Activation, Goal, Goals
 from continual_learning.studies.sac_spec import SACSpec
 
 MT10 = (
@@ -38,10 +39,10 @@ class HostSpec(SACSpec):
         help="the tasks in their order, over and over: MetaWorld's, with or without -v3, or ids of "
         "Gymnasium",
     )
-    goal: Literal["shown", "hidden"] = field(
+    goal: Goal = field(
         "shown", help="whether MetaWorld's observations show the goal, or zeros in its place"
     )
-    goals: Literal["fresh", "fixed"] = field(
+    goals: Goals = field(
         "fresh",
         help="MetaWorld: every episode draws one of 50 goals, or every environment keeps one for "
         "ever, in evaluations too, as in the published code",
@@ -65,9 +66,7 @@ class HostSpec(SACSpec):
     hidden: tuple[int, ...] = field(
         (256, 256, 256), positive=True, most=bounds.UNITS, help="units of the hidden layers"
     )
-    activation: Literal["relu", "swish", "tanh", "gelu"] = field(
-        "relu", help="nonlinearity of the hidden layers"
-    )
+    activation: Activation = field("relu", help="nonlinearity of the hidden layers")
     staleness: int = field(
         1, help="1: environments step while the device learns from the step before; 0: they wait"
     )

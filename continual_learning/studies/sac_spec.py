@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
 
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import field
+from continual_learning.schema.names import Init
 from continual_learning.studies.base import ExperimentSpec
 
 
@@ -55,9 +55,7 @@ class SACSpec(ExperimentSpec):
     layer_norm: bool = field(
         False, help="a LayerNorm before the activation of every hidden dense layer"
     )
-    init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
-        field("he_uniform", help="how kernels are drawn, first and by resets")
-    )
+    init: Init = field("he_uniform", help="how kernels are drawn, first and by resets")
     eval_every: int = field(
         0,
         budget=True,

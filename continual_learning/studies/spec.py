@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from continual_learning import extras
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import field, made
+from continual_learning.schema.names import Activation, DatasetName, Init, StreamKind
 from continual_learning.studies import early_stopping
 from continual_learning.studies.base import ExperimentSpec, MethodSpec, is_trusted, located
 from continual_learning.studies.control_spec import ControlSpec
@@ -43,8 +44,8 @@ class SupervisedSpec(ExperimentSpec):
 
     kind: ClassVar[str] = "supervised"
 
-    dataset: Literal["mnist", "digits"] = field("mnist", help="where the images come from")
-    stream: Literal["permuted", "split", "class_incremental", "random_labels"] = field(
+    dataset: DatasetName = field("mnist", help="where the images come from")
+    stream: StreamKind = field(
         "permuted",
         help="what a task is: a new permutation of the pixels, a few of the classes, a few "
         "classes more than before, or new random labels to memorise",
@@ -60,12 +61,8 @@ class SupervisedSpec(ExperimentSpec):
     hidden: tuple[int, ...] = field(
         (128, 128), positive=True, most=bounds.UNITS, help="units of the hidden layers"
     )
-    activation: Literal["relu", "swish", "tanh", "gelu"] = field(
-        "relu", help="nonlinearity of the hidden layers"
-    )
-    init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
-        field("he_uniform", help="how kernels are drawn, first and by resets")
-    )
+    activation: Activation = field("relu", help="nonlinearity of the hidden layers")
+    init: Init = field("he_uniform", help="how kernels are drawn, first and by resets")
     layer_norm: bool = field(False, help="a LayerNorm before every activation")
     redraw_head: bool = field(True, help="draw the output layer anew at a task change")
     rows_per_task: int = field(10, budget=True, positive=True, help="rows of metrics per task")

@@ -9,8 +9,9 @@ import pytest
 from continual_learning.agents.sac import train as agent
 from continual_learning.analysis import load
 from continual_learning.envs import minatar
+from continual_learning.schema import names
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import games, games_spec, launch, registry, spec
+from continual_learning.studies import games, launch, registry, spec
 from continual_learning.studies.games_spec import GamesSpec
 from tests.studies.sharing import share_program
 
@@ -56,7 +57,7 @@ def test_the_preset_is_the_papers():
 
 
 def test_games_are_those_of_minatar():
-    assert list(games_spec.GAMES) == list(minatar.GAMES)
+    assert list(names.GAMES) == list(minatar.GAMES)
 
 
 def order(experiment):
@@ -67,15 +68,15 @@ def order(experiment):
 
 def test_games_come_in_their_order_over_and_over():
     assert order(registry.get("continual_minatar")) == ["space_invaders", "asterix", "seaquest"]
-    assert order(registry.get("minatar_five")) == list(games_spec.GAMES)
-    assert order(registry.get("minatar_cycle")) == [*games_spec.GAMES[:3]] * 5
+    assert order(registry.get("minatar_five")) == list(names.GAMES)
+    assert order(registry.get("minatar_cycle")) == [*names.GAMES[:3]] * 5
     assert order(tiny(games=("freeway", "breakout", "freeway"), tasks=4)) == [
         "freeway", "breakout", "freeway", "freeway"
     ]  # fmt: skip
 
 
 def test_a_game_that_is_never_met_is_not_there():
-    stream = games.stream(tiny(games=games_spec.GAMES, tasks=2))
+    stream = games.stream(tiny(games=names.GAMES, tasks=2))
     assert stream.environment.games == ("space_invaders", "asterix")
     assert stream.distinct(2) == {"space_invaders": 0, "asterix": 1}
 

@@ -29,6 +29,7 @@ from continual_learning.agents.sac.replay import ReplayState
 from continual_learning.agents.sac.update import METRICS, Learner
 from continual_learning.envs.host.pool import Pool
 from continual_learning.envs.host.protocol import HostStream
+from continual_learning.schema.names import Nonfinite
 
 
 class HostSACState(NamedTuple):
@@ -61,7 +62,7 @@ def sac_host(
     environments: int,
     workers: int | None = None,
     staleness: Literal[0, 1] = 1,
-    nonfinite: Literal["refuse", "end"] = "refuse",
+    nonfinite: Nonfinite = "refuse",
 ) -> HostTrainer:
     """A trainer on tasks of the host, for all seeds on one device.
 
@@ -149,12 +150,12 @@ class HostSAC:
         *,
         workers: int | None,
         staleness: int,
-        nonfinite: Literal["refuse", "end"],
+        nonfinite: Nonfinite,
     ):
         self._config, self._stream, self._seeds = learning.config, stream, seeds
         self._keys, self._hyper, self._staleness = keys, hyper, staleness
         self._environments, self._workers = environments, workers
-        self._nonfinite: Literal["refuse", "end"] = nonfinite
+        self._nonfinite: Nonfinite = nonfinite
         self._learning, self._calls = learning, SACCalls(learning, len(seeds))
         config = learning.config
         self._evaluation = HostEvaluation(
