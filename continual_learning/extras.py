@@ -14,6 +14,7 @@ EXTRAS: dict[str, dict[str, str]] = {
     "studies": {
         "flax": "flax",
         "pandas": "pandas",
+        "pooch": "pooch",
         "pyarrow": "pyarrow",
         "rich": "rich",
         "tomli-w": "tomli_w",

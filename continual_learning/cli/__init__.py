@@ -18,6 +18,7 @@ from continual_learning.cli import bench, completion, paper, report, studies, sw
 from continual_learning.installation import VERSION
 from continual_learning.schema.errors import RunError, StudyError, printable, unknown
 from continual_learning.studies import prefetch
+from continual_learning.studies.memory import exhausted
 from continual_learning.studies.store.files import MachineError, of_machine
 
 FAILED = 2
@@ -101,23 +102,18 @@ def _expected(error: Exception) -> bool:
     """Whether the message is for the user: an error of a class of ours, a file, or an extra."""
     ours = type(error).__module__.startswith("continual_learning.")
     extra = isinstance(error, ImportError) and "pip install" in str(error)
-    return ours or extra or isinstance(error, OSError) or _out_of_memory(error)
-
-
-def _out_of_memory(error: Exception) -> bool:
-    """Whether NumPy, or a device of JAX, has too little memory."""
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+    return ours or extra or isinstance(error, OSError) or exhausted(error)
 
 
 def _code(error: Exception) -> int:
     if isinstance(error, RunError):
         return RUN_FAILED
-    machine = isinstance(error, MachineError) or _out_of_memory(error)
+    machine = isinstance(error, MachineError) or exhausted(error)
     return MACHINE if machine or (isinstance(error, OSError) and of_machine(error)) else FAILED
 
 
 def _message(error: Exception) -> str:
-    if not _out_of_memory(error):
+    if not exhausted(error):
         return re.sub(r"\S{400,}", lambda endless: f"{endless[0][:80]}…", str(error))
     return (
         f"There is too little memory ({str(error).splitlines()[0]:.200}): use fewer seeds, "

@@ -1,4 +1,4 @@
-"""Options that run a study in several processes: in jobs, or all of them in one program."""
+"""Options that divide a study into jobs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,10 @@ from typing import Any
 from continual_learning import extras
 from continual_learning.cli import options
 from continual_learning.schema import bounds
-from continual_learning.schema.errors import StudyError, command, unknown
+from continual_learning.schema.errors import StudyError, command
 
 _OWNERS = {"parallel": "local", "slurm": "submitit", "ray": "ray"}
 """{option: the launcher that it is for}."""
-
-_EXAMPLES = {
-    "coordinator": "coordinator=HOST:PORT",
-    "processes": "processes=2",
-    "process": "process=0",
-}
 
 
 def add_launching(parser: argparse.ArgumentParser) -> None:
@@ -37,34 +31,6 @@ def add_launching(parser: argparse.ArgumentParser) -> None:
         ("ray", "--ray", "address=auto num_gpus=1"),
     ):
         add(flag, nargs="+", metavar="NAME=VALUE", help=f"{launcher}: its options ({example})")
-
-
-def add_distributed(parser: argparse.ArgumentParser) -> None:
-    """Adds the option that makes this process one of several."""
-    parser.add_argument(
-        "--distributed",
-        nargs="*",
-        metavar="NAME=VALUE",
-        help="this process is one of several that share the seeds: coordinator=HOST:PORT "
-        "processes=N process=I, or no values within a step of SLURM",
-    )
-
-
-def join(args: argparse.Namespace) -> None:
-    """Finds the other processes, if there are any."""
-    if args.distributed is None:
-        return
-    if args.launcher is not None:
-        raise StudyError("--distributed is for one program, --launcher for jobs: leave out one.")
-    given = _values("--distributed", args.distributed)
-    for name, value in given.items():
-        if name not in _EXAMPLES:
-            raise unknown("value of --distributed", name, _EXAMPLES)
-        if isinstance(value, str) != (name == "coordinator"):
-            raise StudyError(f"--distributed {name}={value}: write {_EXAMPLES[name]}.")
-    from continual_learning.studies import processes
-
-    processes.join(**given)
 
 
 def add_dividing(parser: argparse.ArgumentParser) -> None:
@@ -120,9 +86,8 @@ def resume(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> i
 
 
 def _resume_sweep(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> int:
-    for name in ("until_task", "distributed"):
-        if getattr(args, name) is not None:
-            raise StudyError(f"{folder} is a sweep: leave out --{name.replace('_', '-')}.")
+    if args.until_task is not None:
+        raise StudyError(f"{folder} is a sweep: leave out --until-task.")
     for extra in ("studies", *running["sinks"]):
         extras.require(extra)
     from continual_learning.cli import sweep_runs

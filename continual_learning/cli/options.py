@@ -202,6 +202,9 @@ def _add_field(group: Any, spec: Experiment, name: str, each: Field) -> None:
 def _expected(each: Field) -> str:
     if each.choices:
         return ", ".join(each.choices)
+    if each.is_record:
+        names = [f"{own.name} ({own.help})" for own in fields_of(each.type).values()]
+        return f"NAME=VALUE,… of {', '.join(names)}"
     return each.expected.replace("a list of", "comma-separated")
 
 

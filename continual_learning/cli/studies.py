@@ -52,7 +52,6 @@ def add(command: Any, words: list[str]) -> None:
     for each in (run, resume):
         add_running(each)
         jobs.add_launching(each)
-        jobs.add_distributed(each)
     jobs.add_dividing(run)
     resume.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
@@ -231,7 +230,6 @@ def _run(args: argparse.Namespace) -> int:
     chosen = resolved(args)
     methods = options.methods(chosen, args.methods)
     seeds = seeds_of(chosen, args)
-    jobs.join(args)
     if jobs.chosen(args):
         return jobs.run(args, chosen, methods, seeds, running(args))
     return launch(args).run(chosen, methods, seeds, args.out, **running(args))
@@ -239,7 +237,6 @@ def _run(args: argparse.Namespace) -> int:
 
 def _resume(args: argparse.Namespace) -> int:
     folder = _folder(args)
-    jobs.join(args)
     code = jobs.resume(args, folder, running(args))
     return launch(args).resume(folder, **running(args)) if code is None else code
 

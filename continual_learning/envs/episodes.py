@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from continual_learning.envs.base import Environment, Task
+from continual_learning.schema.names import Restart
 
 
 class EpisodesState(NamedTuple):
@@ -88,7 +89,7 @@ class Episodes:
     env: Environment
     count: int
     length: int = 1000
-    restart: Literal["first", "fresh"] = "first"
+    restart: Restart = "first"
 
     def __post_init__(self):
         for name in ("count", "length"):

@@ -85,12 +85,12 @@ def _go(
     while ended and wait and "running" in words:  # by whom an earlier command began them
         time.sleep(_SECONDS)
         words = _words(tree)
-    running.tell(states.describe(trees.read(tree.path), within))
+    running.tell(states.describe(tree, within))
     if words == {"finished"}:
         return 0
     return FAILED if words <= {"finished", "failed"} else REQUEUE
 
 
 def _words(tree: trees.Tree) -> set[str]:
-    """The states that jobs are in now, also those that they were divided into."""
-    return {state.word for state in states.states(trees.read(tree.path)).values()}
+    """The states that jobs are in now."""
+    return {state.word for state in states.states(tree).values()}

@@ -8,9 +8,8 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from continual_learning.jobs import states
 from continual_learning.jobs.running import Running
-from continual_learning.jobs.tree import Tree, read
+from continual_learning.jobs.tree import Tree
 from continual_learning.studies.launch import REQUEUE
 from continual_learning.studies.store.files import write_file, writing
 
@@ -54,16 +53,13 @@ def note_end(tree: Tree, name: str, code: int) -> None:
     """
     if code in (0, REQUEUE):
         return
-    tree = read(tree.path)
-    parts = tree.parts(name)
-    if any(tree.failure(part).exists() for part in parts):
+    if tree.failure(name).exists():
         return
-    left = [part for part in parts if states.state(tree, part).word != "finished"]
     log = tree.log(name).read_text("utf-8", errors="replace").splitlines()[-_LINES:]
     how = f"was ended by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
     hint = " Was there too little memory?" if -code == signal.SIGKILL else ""
     text = "\n".join(["The end of its log:", *log, "", f"The process {how}.{hint}", ""])
-    write_file(tree.failure([*left, name][0]), text.encode())
+    write_file(tree.failure(name), text.encode())
 
 
 def _signal(number: int) -> str:

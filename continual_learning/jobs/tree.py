@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import datetime
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,11 +51,6 @@ class Tree:
         if name not in self.jobs:
             raise unknown(f"job of {self.path}", name, self.jobs)
         return self.jobs[name]
-
-    def parts(self, name: str) -> list[str]:
-        """The job of that name, or those that it was divided into when it ran out of memory."""
-        found = [each for each in self.jobs if re.fullmatch(f"{re.escape(name)}[ab]+", each)]
-        return found if found and name not in self.jobs else [self.job(name).name]
 
     def folder(self, name: str) -> Path:
         """Where a job is run; not there before it begins."""
@@ -108,13 +102,6 @@ def create(
     with explained("make the folder", path / _JOBS):
         make_folder(path / _JOBS)
     write_file(path / FILE, data)
-    return tree
-
-
-def replace(tree: Tree, jobs: Sequence[Job]) -> Tree:
-    """Writes other jobs in place of those of a tree; their folders are the caller's matter."""
-    tree = dataclasses.replace(tree, jobs={job.name: job for job in jobs})
-    write_file(tree.path / FILE, _encoded(tree))
     return tree
 
 

@@ -7,59 +7,32 @@ that another process is running), 75 for one to go on with, 1 for one that faile
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from continual_learning.envs.host.lifeline import end_with
-from continual_learning.jobs import memory
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.running import Running
 from continual_learning.jobs.states import claimed
 from continual_learning.studies import launch, prefetch
+from continual_learning.studies.store import manifest
 from continual_learning.studies.store.files import write_file
 
 FAILED = 1
 
 
 def work(tree: trees.Tree, name: str, running: Running) -> int:
-    """Begins a job, or goes on with it; the exit code.
-
-    One that runs out of memory becomes two, which are run here one after the other.
-    """
-    limit = running.time_limit
-    end = None if limit is None else time.monotonic() + limit
-    waiting, codes = tree.parts(name), [0]
-    while waiting and launch.REQUEUE not in codes:
-        left = None if end is None else max(0.0, end - time.monotonic())
-        code = _work(tree, waiting[0], dataclasses.replace(running, time_limit=left))
-        if code is None:
-            tree = trees.read(tree.path)
-            waiting[:1] = tree.parts(waiting[0])
-        else:
-            codes.append(code)
-            waiting.pop(0)
-    return max(codes)
-
-
-def _work(tree: trees.Tree, name: str, running: Running) -> int | None:
-    """The exit code; None if the job was divided."""
+    """Begin a job, or go on with it, unless another process runs it; return the exit code."""
     with claimed(tree.lock(name)) as ours:
         if not ours:
             print(f"{name} is being run by another process.")
             return 0
-        tree = trees.read(tree.path)
-        if name not in tree.jobs:  # by the process that ran it until now
-            return None
         try:
-            code = memory.attempt(tree, name, **running.options())
-            if code is None:
-                memory.halve(tree, name)
-            return code
+            return attempt(tree, name, **running.options())
         except KeyboardInterrupt:  # a second signal, which does not wait for the chunk
             return launch.REQUEUE
         except Exception:
@@ -67,6 +40,29 @@ def _work(tree: trees.Tree, name: str, running: Running) -> int | None:
             print(text, file=sys.stderr)
             write_file(tree.failure(name), text.encode())
             return FAILED
+
+
+def attempt(tree: trees.Tree, name: str, **running: Any) -> int:
+    """Begin a job, or go on with it, in this process; return the exit code.
+
+    Args:
+      tree: the jobs.
+      name: which one.
+      **running: options of `launch.run`.
+    """
+    study, folder = tree.job(name).study, tree.folder(name)
+    tree.failure(name).unlink(missing_ok=True)
+    if (folder / manifest.STUDY).is_file():
+        return launch.resume(folder, chunks=tree.chunks, **running)
+    return launch.run(
+        study.experiment,
+        study.methods,
+        study.seeds,
+        folder,
+        hyper=study.hyper,
+        chunks=tree.chunks,
+        **running,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import Factor, field
+from continual_learning.schema.names import Activation, Init
 from continual_learning.schema.registry import Registry
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ class Networks(Factor):
     `NETWORKS.register(MyNetworks)`.
     """
 
-    init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
-        field("he_uniform", help="how kernels are drawn, first and by resets")
-    )
+    init: Init = field("he_uniform", help="how kernels are drawn, first and by resets")
     layer_norm: bool = field(
         False, help="a LayerNorm before the activation of every hidden dense layer"
     )
@@ -59,9 +58,7 @@ class MLPs(Networks):
     hidden: tuple[int, ...] = field(
         (256, 256, 256), positive=True, most=bounds.UNITS, help="units of the hidden layers"
     )
-    activation: Literal["relu", "swish", "tanh", "gelu"] = field(
-        "relu", help="nonlinearity of the hidden layers"
-    )
+    activation: Activation = field("relu", help="nonlinearity of the hidden layers")
 
     def build(
         self,
@@ -92,12 +89,8 @@ class ActorCriticMLPs(Networks):
     value_hidden: tuple[int, ...] = field(
         (256, 256, 256, 256, 256), positive=True, most=bounds.UNITS, help="value network's units"
     )
-    activation: Literal["relu", "swish", "tanh", "gelu"] = field(
-        "swish", help="nonlinearity of the hidden layers"
-    )
-    init: Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"] = (
-        field("lecun_normal", help="how kernels are drawn, first and by resets")
-    )
+    activation: Activation = field("swish", help="nonlinearity of the hidden layers")
+    init: Init = field("lecun_normal", help="how kernels are drawn, first and by resets")
 
     def build(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +19,9 @@ from continual_learning.optim.method import (
     reset_method,
 )
 from continual_learning.optim.rewrite import Outgoing
-from continual_learning.optim.scores import feature_means, lowest, normalised
+from continual_learning.optim.scores import feature_means
+from continual_learning.optim.threshold import Shared, below_threshold
 from continual_learning.optim.units import UnitGraph
-
-Shared = Literal["zeroed", "redrawn"]
-"""What becomes of an entry between two units that are both reset."""
-
-EPS = 1e-9
 
 
 @reset_method
@@ -76,22 +72,3 @@ class ReDo(ResetMethod):
     def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
         """Return nothing of the moments of reset entries, or all of them."""
         return super().keep(graph, amount) if self.reset_moments else {}
-
-
-def below_threshold(
-    graph: UnitGraph, score: jax.Array, threshold: Number, fraction: Number | None
-) -> Amount:
-    """Binary resets of the units whose score, over the mean of their layer, is ≤ `threshold`.
-
-    Args:
-      graph: the units.
-      score: [layers, width].
-      threshold: [].
-      fraction: at most this share of a layer, lowest first; None for no limit.
-    """
-    score = normalised(graph, score, EPS)
-    low = (score <= threshold) & graph.valid
-    if fraction is not None:
-        limit = jnp.floor(fraction * graph.sizes[:, None])
-        low = lowest(score, limit, low)
-    return Amount(low.astype(score.dtype), score, threshold)

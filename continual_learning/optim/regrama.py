@@ -18,9 +18,9 @@ from continual_learning.optim.method import (
     periodic,
     reset_method,
 )
-from continual_learning.optim.redo import Shared, below_threshold
 from continual_learning.optim.rewrite import Outgoing
 from continual_learning.optim.scores import gradient_magnitude
+from continual_learning.optim.threshold import Shared, below_threshold
 from continual_learning.optim.units import UnitGraph
 
 

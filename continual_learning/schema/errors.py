@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _LONGEST = 80  # letters of a name that are shown
 
@@ -20,6 +21,15 @@ class RunError(RuntimeError):
 
 class MissingExtraError(StudyError, ImportError):
     """An optional part is not installed."""
+
+
+@contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put the place into the message of an error."""
+    try:
+        yield
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from None
 
 
 def printable(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from continual_learning.schema import bounds
-from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.schema.errors import StudyError, located, unknown
 
 
 def field(
@@ -100,6 +100,11 @@ class Field(typing.NamedTuple):
         return typing.get_origin(self.type) is Mapping
 
     @property
+    def is_record(self) -> bool:
+        """Whether it holds a dataclass, whose fields are checked like these: a table in TOML."""
+        return dataclasses.is_dataclass(self.type)
+
+    @property
     def expected(self) -> str:
         """The valid values in words."""
         if self.choices:
@@ -107,6 +112,8 @@ class Field(typing.NamedTuple):
         above = " above 0" if self.positive else ""
         if typing.get_origin(self.type) is tuple:
             return f"a list of {_MANY[typing.get_args(self.type)[0]]}{above}"
+        if self.is_record:
+            return f"a table of {', '.join(fields_of(self.type))}"
         return _WORDS[self.type] + above
 
     def check(self, value: Any) -> Any:
@@ -124,6 +131,13 @@ class Field(typing.NamedTuple):
             if not isinstance(value, (list, tuple)) or not all(self._fits(v, item) for v in value):
                 raise self._error(value)
             return tuple(value)
+        if self.is_record:
+            if isinstance(value, self.type):
+                return value
+            if not isinstance(value, Mapping):
+                raise self._error(value)
+            with located(self.name):
+                return made(self.type, value)
         if not self._fits(value, self.type):
             raise self._error(value)
         return float(value) if self.type is float else value
@@ -132,6 +146,9 @@ class Field(typing.NamedTuple):
         """A value from the command line."""
         if self.optional and text.lower() == "none":
             return None
+        if self.is_record:
+            with located(self.name):
+                return made(self.type, _parse_record(self.type, text))
         try:
             if typing.get_origin(self.type) is tuple:
                 item = typing.get_args(self.type)[0]
@@ -198,3 +215,37 @@ class Factor:
 
     def _check(self) -> None:
         """Raise a StudyError where fields do not go together."""
+
+
+def made(cls: Any, values: Any) -> Any:
+    """Return `cls(**values)`; raise where a name is no field, or a field is missing."""
+    if not isinstance(values, Mapping):
+        raise StudyError(f"must be a table of names and values, got {bounds.shown(values)}.")
+    for name in values:
+        if name not in fields_of(cls):
+            raise unknown("key", name, fields_of(cls))
+    needed = [
+        f.name
+        for f in dataclasses.fields(cls)
+        if f.default is dataclasses.MISSING
+        and f.default_factory is dataclasses.MISSING
+        and f.name not in values
+    ]
+    if needed:
+        raise StudyError(f"`{needed[0]}` is missing: {fields_of(cls)[needed[0]].help}.")
+    return cls(**values)
+
+
+def _parse_record(cls: type, text: str) -> dict[str, Any]:
+    """Return the values of `drop=8000,stop_seeds=3`, by the names of the fields of `cls`."""
+    known, found = fields_of(cls), {}
+    for part in text.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise StudyError(f"write NAME=VALUE,…; got {bounds.shown(part)}.")
+        if name not in known:
+            raise unknown("name", name, known)
+        if name in found:
+            raise StudyError(f"{name} is given twice.")
+        found[name] = known[name].parse(value)
+    return found

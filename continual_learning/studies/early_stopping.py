@@ -1,85 +1,94 @@
-"""What counts as a collapse while a study runs, as text: `drop = 8000; stop = 50%`."""
+"""What counts as a collapse while a study runs, and when collapses end a method."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-from continual_learning.schema.errors import StudyError, unknown
-
-HELP = (
-    "watch for collapse, as NAME = VALUE; …: drop (8000, or 50% of the peak's height), "
-    "sustained (steps, 4000000), bin (steps, 2000000), stop (end a method when so many seeds have "
-    "collapsed: 3, or 50%; left out, never)"
-)
-_NAMES = ("drop", "sustained", "bin", "stop")
+from continual_learning.schema import bounds
+from continual_learning.schema.errors import StudyError
+from continual_learning.schema.fields import check_fields, field, made
 
 
-class Amount(NamedTuple):
-    """A number, or a share of something."""
-
-    number: float
-    share: bool
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class CollapseRule:
     """When a seed has collapsed, and how many of them end a method.
 
-    Attributes:
-      drop: how far below the peak; a share is one of its height (`diagnostics.collapses`).
-      sustained: for how many steps.
-      bin: steps over which returns are averaged first.
-      stop: end a method when so many seeds have collapsed; None: never.
+    `drop`, `relative` and `sustained` are as in `diagnostics.collapses`.
     """
 
-    drop: Amount
-    sustained: int = 4_000_000
-    bin: int = 2_000_000
-    stop: Amount | None = None
+    drop: float = field(positive=True, help="how far below the earlier peak a return has to be")
+    relative: bool = field(False, help="whether drop is a share of the peak's height")
+    sustained: int = field(4_000_000, positive=True, help="for how many steps it has to be there")
+    bin: int = field(2_000_000, positive=True, help="steps over which returns are averaged first")
+    stop_seeds: int | None = field(
+        None, positive=True, help="end a method when so many of its seeds have collapsed, or all"
+    )
+    stop_share: float | None = field(
+        None, positive=True, help="end a method when such a share of its seeds has collapsed"
+    )
+
+    def __post_init__(self):
+        check_fields(self)
+        for name, share in (("drop", self.relative), ("stop_share", self.stop_share is not None)):
+            if share and getattr(self, name) > 1:
+                raise StudyError(f"{name} must be a share, at most 1; got {getattr(self, name)}.")
+        if self.stop_seeds is not None and self.stop_share is not None:
+            raise StudyError("stop_seeds and stop_share both end a method: leave out one.")
+
+    def __str__(self) -> str:
+        """Return the rule as `--collapse` takes it."""
+        values = {name: value for name, value in vars(self).items() if value not in (None, False)}
+        return ",".join(f"{name}={_shown(value)}" for name, value in values.items())
+
+    @property
+    def stops(self) -> bool:
+        """Whether it ends methods at all."""
+        return self.stop_seeds is not None or self.stop_share is not None
 
     def ends(self, collapsed: int, seeds: int) -> bool:
-        """Whether it ends a method that so many of its seeds have collapsed."""
-        if self.stop is None:
-            return False
-        if self.stop.share:
-            return collapsed / seeds >= self.stop.number
+        """Return whether it ends a method of which so many seeds have collapsed."""
+        if self.stop_share is not None:
+            return collapsed / seeds >= self.stop_share
         # A study may have fewer seeds than the rule speaks of; that all have collapsed is enough.
-        return collapsed >= min(self.stop.number, seeds)
+        return self.stop_seeds is not None and collapsed >= min(self.stop_seeds, seeds)
 
 
-def parse_rule(text: str) -> CollapseRule:
-    """`drop = 8000; sustained = 4000000; bin = 2000000; stop = 50%`; raises if it is none."""
-    given: dict[str, Amount] = {}
-    for part in filter(None, map(str.strip, text.split(";"))):
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals:
-            raise StudyError(f"{part!r}: write NAME = VALUE, such as drop = 8000.")
-        if name not in _NAMES:
-            raise unknown("name", name, _NAMES)
-        if name in given:
-            raise StudyError(f"{name} is given twice.")
-        given[name] = _amount(name, value)
-    if "drop" not in given:
-        raise StudyError("`drop` is missing: how far below the peak, such as drop = 8000.")
-    steps = {name: int(given[name].number) for name in ("sustained", "bin") if name in given}
-    return CollapseRule(given["drop"], stop=given.get("stop"), **steps)
+def read(stored: str | Mapping[str, Any]) -> CollapseRule:
+    """Return the rule that a file holds: a table, or text in files of earlier versions."""
+    return _from_text(stored) if isinstance(stored, str) else made(CollapseRule, stored)
 
 
-def _amount(name: str, text: str) -> Amount:
-    """`8000` as (8000, False), `50%` as (0.5, True)."""
+def _from_text(text: str) -> CollapseRule:
+    """Return the rule that version 0.1 wrote as `drop = 8000; sustained = 4e6; stop = 50%`."""
+    values: dict[str, Any] = {}
     try:
-        number = float(text.removesuffix("%"))
-    except ValueError:
-        number = math.nan
-    share = text.endswith("%")
-    valid = "a number above 0, or up to 100%"
-    fits = 0 < number < math.inf and not (share and number > 100)
-    if name in ("sustained", "bin"):
-        valid, fits = "a whole number of steps above 0", fits and not share
-    elif name == "stop":
-        valid = "a number of seeds, or up to 100% of them"
-    if not fits or (name != "drop" and not share and number % 1):
-        raise StudyError(f"{name} must be {valid}; got {text!r}.")
-    return Amount(number / 100 if share else number, share)
+        for part in filter(None, map(str.strip, text.split(";"))):
+            name, amount = (word.strip() for word in part.split("="))
+            share = amount.endswith("%")
+            number = float(amount.removesuffix("%")) / (100 if share else 1)
+            if name == "drop":
+                values |= {"drop": number, "relative": share}
+            elif name == "stop" and share:
+                values["stop_share"] = number
+            else:
+                name = "stop_seeds" if name == "stop" else name
+                # More steps or seeds than can be counted are as many as there are.
+                values[name] = min(_whole(number), bounds.INTEGERS)
+        return made(CollapseRule, values)
+    except ValueError as error:
+        raise StudyError(
+            f"{bounds.shown(text)} is no rule ({error}). Write a table, [collapse], with numbers "
+            "such as drop = 8000."
+        ) from None
+
+
+def _whole(number: float) -> int:
+    if number % 1:
+        raise ValueError(f"{number} is not whole")
+    return int(number)
+
+
+def _shown(value: float) -> str:
+    return str(value).lower().removesuffix(".0")

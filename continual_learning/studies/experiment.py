@@ -5,20 +5,19 @@ Descriptions are frozen, typed and checked when they are made, and need no JAX.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from continual_learning.agents.catalog import Agent
 from continual_learning.envs.catalog import Stream
 from continual_learning.networks.catalog import Networks
 from continual_learning.schema import bounds
-from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.schema.errors import StudyError, located, unknown
 from continual_learning.schema.fields import Factor, Field, check_fields, field, fields_of
-from continual_learning.studies import early_stopping
+from continual_learning.studies.early_stopping import CollapseRule
 
 Option = bool | int | float | str
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
@@ -103,7 +102,9 @@ class Experiment:
         help="quick: on a CPU, less time is spent on optimising programs, which then run more "
         "slowly; pays where they hardly run",
     )
-    collapse: str | None = field(None, help=early_stopping.HELP)
+    collapse: CollapseRule | None = field(
+        None, help="watch for collapse, and end methods in which seeds have collapsed"
+    )
 
     def __post_init__(self):
         check_fields(self)
@@ -123,9 +124,6 @@ class Experiment:
                 raise StudyError(f"{name} is no name of a method: it is a part of an experiment.")
             if not isinstance(method, MethodSpec):
                 raise StudyError(f"methods.{name} must be a MethodSpec, got {method!r}.")
-        if self.collapse is not None:
-            with located("collapse"):
-                early_stopping.parse_rule(self.collapse)
         object.__setattr__(self, "lanes", self._checked_lanes())
         self.agent.check_stream(self.stream)
         if not 0 <= self.steps <= bounds.INTEGERS:
@@ -284,7 +282,7 @@ class Experiment:
     # Checks ------------------------------------------------------------------------------------
 
     def _check_bins(self) -> None:
-        rule = None if self.collapse is None else early_stopping.parse_rule(self.collapse)
+        rule = self.collapse
         if rule is not None and self.steps > rule.bin * bounds.COUNT:
             raise StudyError(
                 f"collapse: bin = {rule.bin} makes more than {bounds.COUNT:,} bins of the "
@@ -336,15 +334,6 @@ class Experiment:
                     )
                 found[name] = value
         return found
-
-
-@contextlib.contextmanager
-def located(where: str) -> Iterator[None]:
-    """Puts the place into the message of an error."""
-    try:
-        yield
-    except StudyError as error:
-        raise StudyError(f"{where}: {error}") from None
 
 
 def _table(name: str, value: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from continual_learning.studies.experiment import Experiment
 
 if TYPE_CHECKING:
-    from continual_learning.studies.processes import AnyStore
+    from continual_learning.studies.store.store import Store
 
 COLUMN = "units_reset"
 """Ends the names of the columns that count the units reset since the start."""
@@ -33,7 +33,7 @@ def never_acted(parts: Iterable[Mapping[str, Any]]) -> bool:
     return counted
 
 
-def inactive(store: AnyStore, experiment: Experiment, methods: Sequence[str]) -> list[str]:
+def inactive(store: Store, experiment: Experiment, methods: Sequence[str]) -> list[str]:
     """Return the methods with resets of which the rows of a study count none."""
     done = store.progress()
     return [

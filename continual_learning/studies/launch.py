@@ -15,8 +15,8 @@ import jax
 
 from continual_learning import extras, trust
 from continual_learning.agents.common.trainer import HostTrainer, Program, Trainer
-from continual_learning.schema.errors import StudyError, command
-from continual_learning.studies import build, processes, provenance, sinks
+from continual_learning.schema.errors import command
+from continual_learning.studies import build, memory, provenance, sinks
 from continual_learning.studies import methods as checks
 from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.inactive import ADVICE, inactive
@@ -81,17 +81,13 @@ def run(
     experiment = build.fitted(experiment)
     checks.check(experiment)
     study = Study(experiment, methods, seeds, hyper or {})
-    if processes.several() and experiment.stream.place == "host":
-        raise StudyError(
-            f"{experiment.name} has its environments on the host, which one process steps: leave "
-            "out --distributed, or divide its seeds into jobs."
-        )
     # What is missing shows before there is a folder, which could not be used again.
     for name in sinks:
         extras.require(name)
-    data = build.data(experiment)
+    with memory.explained(study, out):
+        data = build.data(experiment)
     facts = provenance.facts()
-    with processes.open_store(lambda: Store.create(out, study.to_dict(), facts)) as store:
+    with Store.create(out, study.to_dict(), facts) as store, memory.explained(study, out):
         return _go(
             store,
             data,
@@ -120,22 +116,23 @@ def resume(
 ) -> int:
     """Goes on with a study; the exit code. Arguments as in `run`."""
     prepare(deterministic, trust_modules)
-    with processes.open_store(lambda: Store.open(path)) as store:
+    with Store.open(path) as store:
         store.log(f"resumed by {provenance.line()}")
-        experiment = Study.from_dict(store.study).experiment
-        checks.check(experiment)
-        data = build.data(experiment)
-        return _go(
-            store,
-            data,
-            time_limit,
-            quiet,
-            sinks,
-            until_task,
-            checkpoint_seconds,
-            on_nonfinite,
-            chunks,
-        )
+        study = Study.from_dict(store.study)
+        checks.check(study.experiment)
+        with memory.explained(study, path):
+            data = build.data(study.experiment)
+            return _go(
+                store,
+                data,
+                time_limit,
+                quiet,
+                sinks,
+                until_task,
+                checkpoint_seconds,
+                on_nonfinite,
+                chunks,
+            )
 
 
 def status(path: Path) -> str:
@@ -157,7 +154,7 @@ def status(path: Path) -> str:
 
 
 def ended(
-    store: processes.AnyStore,
+    store: Store,
     experiment: Experiment,
     method: str,
     chunks: int | None = None,
@@ -191,7 +188,7 @@ def prepare(deterministic: bool = False, trust_modules: bool = False) -> None:
 
 
 def _go(
-    store: processes.AnyStore,
+    store: Store,
     data: Any,
     time_limit: float | None,
     quiet: bool,
@@ -203,10 +200,8 @@ def _go(
 ) -> int:
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
-    began, store_path = time.monotonic(), Path(store.path)
-    if not processes.first():
-        quiet, names = True, ()
-    outlets = sinks.open_sinks(list(names), store_path, store.study)
+    began = time.monotonic()
+    outlets = sinks.open_sinks(list(names), store.path, store.study)
     try:
         with stop_signals() as stopped, display(quiet, len(methods)) as shown:
             total = build.chunks(experiment)
@@ -219,7 +214,7 @@ def _go(
 
             def stop() -> bool:
                 late = time_limit is not None and time.monotonic() - began >= time_limit
-                return processes.agree(late or bool(stopped()))
+                return late or stopped()
 
             lanes, done = Lanes(study.seeds, study.arrays()), store.progress()
 
@@ -234,12 +229,10 @@ def _go(
 
             def note(line: str) -> None:
                 store.log(line)
-                if processes.first():
-                    print(f"Warning: {line}", file=sys.stderr, flush=True)
+                print(f"Warning: {line}", file=sys.stderr, flush=True)
 
             left = [method for method in methods if not over(method)]
-            # Several processes must compile the same programs in the same order.
-            programs = one_ahead(made, left, threads=not processes.several())
+            programs = one_ahead(made, left)
 
             def go_on(method: str) -> None:
                 shown.method(method, done.get(method, 0), total)
@@ -279,7 +272,7 @@ def _go(
                 if guard.found is not None and halted():
                     raise NonfiniteError(
                         f"{guard.found.told(method)} The run ended with everything saved in "
-                        f"{store_path}; to go on all the same, resume it with --on-nonfinite warn."
+                        f"{store.path}; to go on all the same, resume it with --on-nonfinite warn."
                     )
 
             for method in left:
@@ -294,14 +287,14 @@ def _go(
     if collapsed and not quiet:
         print(
             f"Ended by collapse ({experiment.collapse}), with everything kept: "
-            f"{', '.join(collapsed)}. They are not resumed; a study without `stop` runs them to "
-            "their end."
+            f"{', '.join(collapsed)}. They are not resumed; a study without stop_seeds and "
+            "stop_share runs them to their end."
         )
     idle = inactive(store, experiment, methods) if finished and not quiet else []
     if idle:
         print(f"Never reset a unit: {', '.join(idle)}. Their rows are the optimizer's: {ADVICE}")
     if not finished and not quiet and chunks is None:  # else whoever asked for so many goes on
-        print(f"Stopped with everything kept. To go on: {command('resume', store_path)}")
+        print(f"Stopped with everything kept. To go on: {command('resume', store.path)}")
     return 0 if finished else REQUEUE
 
 

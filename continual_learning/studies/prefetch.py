@@ -19,7 +19,7 @@ INTERRUPTED = 128 + 2
 _PATIENCE = 2.0  # seconds
 
 
-def one_ahead(make: Callable[[str], T], names: Sequence[str], threads: bool = True) -> Iterator[T]:
+def one_ahead(make: Callable[[str], T], names: Sequence[str]) -> Iterator[T]:
     """Yields `make` of every name in turn, while that of the next one is under way in a thread.
 
     What fails in a thread is made again in its turn, and only then raises: before, it would disturb
@@ -28,11 +28,10 @@ def one_ahead(make: Callable[[str], T], names: Sequence[str], threads: bool = Tr
     Args:
       make: must be able to run beside itself.
       names: what to make.
-      threads: without, everything is made in its turn.
     """
     ready: _Making | None = None
     for name, after in itertools.zip_longest(names, names[1:]):
-        following = _Making(make, after) if threads and after is not None else None
+        following = _Making(make, after) if after is not None else None
         yield make(name) if ready is None else ready.result()
         ready = following
 

@@ -26,7 +26,6 @@ def facts() -> dict[str, Any]:
         "packages": {name: _version(name) for name in PACKAGES},
         "device": devices[0].device_kind,
         "devices": len(devices),
-        "processes": jax.process_count(),
         "backend": jax.default_backend(),
         "command": " ".join([_program(), *sys.argv[1:]]),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

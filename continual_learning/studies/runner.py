@@ -25,7 +25,6 @@ from continual_learning.agents.common.trainer import (
     planned_bytes,
 )
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import processes
 
 Columns = dict[str, np.ndarray]
 
@@ -53,7 +52,7 @@ class Lanes:
     Attributes:
       seeds: one per lane.
       hyper: {name: [lanes]}, hyper-parameters that differ between lanes.
-      devices: lanes are divided among them; those of all processes, if there are several.
+      devices: lanes are divided among them.
     """
 
     seeds: Sequence[int]
@@ -75,13 +74,13 @@ class Lanes:
 
         def put(x: Any) -> jax.Array:
             x = jnp.concatenate([x, *[x[-1:]] * self.padding]) if self.padding else x
-            return processes.put(x, self.sharding)
+            return jax.device_put(x, self.sharding)
 
         return jax.tree.map(put, tree)
 
     def replicate(self, tree: Any) -> Any:
         """Puts arrays that all lanes share on every device."""
-        return processes.put(tree, NamedSharding(self._mesh, PartitionSpec()))
+        return jax.device_put(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def real(self, tree: Any) -> Any:
         """[lanes, …] arrays without the padding."""
@@ -164,7 +163,7 @@ class Compiled:
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """The next chunk."""
         state, rows = self._chunk(state, self._hyper, self._data)
-        return state, self._lanes.real(processes.gather(rows))
+        return state, self._lanes.real(rows)
 
     def memory(self) -> int:
         """Bytes that a chunk needs of each device; nothing is run."""
@@ -210,8 +209,6 @@ def run_method(
 ) -> bool:
     """Runs, or goes on with, all lanes of a method.
 
-    Of several processes, all must call this alike, and `stop` must answer them alike.
-
     Args:
       method: its name in the store.
       trainer: what to run.
@@ -243,8 +240,7 @@ def run_method(
             keeper.write_part(method, number, columns)
             now = time.monotonic()
             last, stopping = number + 1 == end, stop()
-            due = processes.agree(now - kept >= checkpoint_seconds)
-            if last or stopping or due:
+            if last or stopping or now - kept >= checkpoint_seconds:
                 # With its padding: a slice here would be a copy of all of it on the device.
                 keeper.save(method, number, state, len(lanes.seeds), trainer.ring)
                 kept = time.monotonic()
@@ -268,7 +264,7 @@ def check_room(like: Any) -> None:
     needed = sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(like))
     devices = jax.devices()
     stats = devices[0].memory_stats() or {}
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * jax.process_count()
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     there = stats["bytes_limit"] * len(devices) if "bytes_limit" in stats else machine
     if needed > there:
         raise StudyError(

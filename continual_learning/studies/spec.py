@@ -13,11 +13,11 @@ from continual_learning.agents.catalog import AGENTS
 from continual_learning.envs.catalog import STREAMS
 from continual_learning.networks.catalog import NETWORKS
 from continual_learning.schema import bounds
-from continual_learning.schema.errors import StudyError, unknown
-from continual_learning.schema.fields import Factor, fields_of
+from continual_learning.schema.errors import StudyError
+from continual_learning.schema.fields import Factor, made
 from continual_learning.schema.registry import Registry
-from continual_learning.studies import earlier
-from continual_learning.studies.experiment import FACTORS, Experiment, MethodSpec, located
+from continual_learning.studies import earlier, early_stopping
+from continual_learning.studies.experiment import Experiment, MethodSpec, located
 from continual_learning.studies.store import documents
 
 _REGISTRIES: dict[str, Registry[Any]] = {
@@ -59,7 +59,10 @@ def from_dict(data: Mapping[str, Any]) -> Experiment:
     methods = values.get("methods")
     if isinstance(methods, Mapping):
         values["methods"] = {name: _method(name, methods[name]) for name in methods}
-    return _made(Experiment, values)
+    if "collapse" in values:
+        with located("collapse"):
+            values["collapse"] = early_stopping.read(values["collapse"])
+    return made(Experiment, values)
 
 
 def parts(data: Mapping[str, Any]) -> dict[str, Factor]:
@@ -109,32 +112,12 @@ def _factor(name: str, registry: Registry[Any], data: Any) -> Factor:
         if "kind" not in data:
             raise StudyError(f"`kind` is missing. Valid: {', '.join(registry)}.")
         cls = registry.get(data["kind"])
-        return _made(cls, {key: value for key, value in data.items() if key != "kind"})
+        return made(cls, {key: value for key, value in data.items() if key != "kind"})
 
 
 def _method(name: str, data: Any) -> MethodSpec:
     with located(f"methods.{name}"):
-        if not isinstance(data, Mapping):
-            raise StudyError(f"must be a table of names and values, got {bounds.shown(data)}.")
-        return _made(MethodSpec, data)
-
-
-def _made(cls: Any, values: Mapping[str, Any]) -> Any:
-    """Return `cls(**values)`; errors name what is no field, and fields that are not there."""
-    for name in values:
-        if name not in fields_of(cls):
-            raise unknown("key", name, fields_of(cls))
-    needed = [
-        f.name
-        for f in dataclasses.fields(cls)
-        if f.default is dataclasses.MISSING
-        and f.default_factory is dataclasses.MISSING
-        and f.name not in values
-    ]
-    if needed:
-        what = "a table with its `kind`, " if needed[0] in FACTORS else ""
-        raise StudyError(f"`{needed[0]}` is missing: {what}{fields_of(cls)[needed[0]].help}.")
-    return cls(**values)
+        return made(MethodSpec, data)
 
 
 def _plain(value: Any) -> Any:

@@ -9,9 +9,9 @@ import numpy as np
 from continual_learning.diagnostics.binning import bin_ends, bin_means
 from continual_learning.diagnostics.collapse import collapsing
 from continual_learning.studies import build
-from continual_learning.studies.early_stopping import CollapseRule, parse_rule
+from continual_learning.studies.early_stopping import CollapseRule
 from continual_learning.studies.experiment import Experiment
-from continual_learning.studies.processes import AnyStore
+from continual_learning.studies.store.store import Store
 
 COLUMN = "collapse"
 Columns = dict[str, np.ndarray]
@@ -32,9 +32,9 @@ class Watch:
       headline: the column of its returns.
     """
 
-    def __init__(self, store: AnyStore, experiment: Experiment, method: str, headline: str):
+    def __init__(self, store: Store, experiment: Experiment, method: str, headline: str):
         self.store, self.method, self.headline = store, method, headline
-        self.rule, self.last = _rule(experiment), experiment.steps
+        self.rule, self.last = experiment.collapse, experiment.steps
         self.lanes = len(store.study["seeds"])
         self._forget()
 
@@ -72,9 +72,9 @@ class Watch:
         seen = collapsing(
             ends,
             means,
-            drop=rule.drop.number,
+            drop=rule.drop,
             sustained=rule.sustained,
-            relative=rule.drop.share,
+            relative=rule.relative,
         )
         # A bin is complete with the first row at or after its end; before the first there is none.
         complete = np.searchsorted(ends, steps, side="right")
@@ -83,16 +83,12 @@ class Watch:
         return now
 
 
-def ended_by_collapse(store: AnyStore, experiment: Experiment, method: str) -> bool:
+def ended_by_collapse(store: Store, experiment: Experiment, method: str) -> bool:
     """Whether so many seeds of a method have collapsed that it ended before its last chunk."""
-    rule, done = _rule(experiment), store.progress().get(method, 0)
-    if rule is None or rule.stop is None or done in (0, build.chunks(experiment)):
+    rule, done = experiment.collapse, store.progress().get(method, 0)
+    if rule is None or not rule.stops or done in (0, build.chunks(experiment)):
         return False
     lanes = len(store.study["seeds"])
     parts = (store.read_part(method, chunk)[COLUMN] for chunk in range(done))
     collapsed = np.concatenate([part.reshape(lanes, -1) for part in parts], axis=1).any(axis=1)
     return rule.ends(int(collapsed.sum()), lanes)
-
-
-def _rule(experiment: Experiment) -> CollapseRule | None:
-    return None if experiment.collapse is None else parse_rule(experiment.collapse)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from continual_learning.jobs import tree as trees
-from continual_learning.jobs.gather import gather
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build
 from continual_learning.studies.experiment import Experiment
@@ -22,6 +21,7 @@ from continual_learning.studies.store.files import remove_folder
 from continual_learning.studies.store.store import Store
 from continual_learning.studies.study import Study
 from continual_learning.sweeps import plan, run
+from continual_learning.sweeps.gather import gather
 from continual_learning.sweeps.grid import Configuration
 from continual_learning.sweeps.lanes import configurations, point
 from continual_learning.sweeps.sweep import Setup, Sweep, rung_folder

@@ -18,9 +18,10 @@ import jax
 
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build
+from continual_learning.studies.memory import SMALLER, exhausted
 from continual_learning.studies.runner import Lanes, program_of
 from continual_learning.studies.study import Study
-from continual_learning.sweeps.plan import SMALLER, divide, lanes_of
+from continual_learning.sweeps.plan import divide, lanes_of
 
 SHARE = 0.9
 """Of the memory that is there: allocators round up, checkpoints need some, and compilers that try
@@ -116,7 +117,7 @@ def blocks(
         return divide(study, most), None
     shared = build.data(study.experiment) if data is None else data
     trainer = build.trainer(study.experiment, study.methods[0], shared)
-    devices = jax.local_devices()
+    devices = jax.devices()
 
     def bytes_at(count: int) -> float:
         part = lanes_of(study, 0, count)
@@ -125,7 +126,7 @@ def blocks(
             try:
                 return program.memory()
             except jax.errors.JaxRuntimeError as error:
-                if "RESOURCE_EXHAUSTED" not in str(error):
+                if not exhausted(error):
                     raise
                 return math.inf
             except NotImplementedError as error:
@@ -140,7 +141,7 @@ def blocks(
 
 def available() -> int:
     """Bytes of a device that a program may take: a share of what it has, or of what is free."""
-    stats = jax.local_devices()[0].memory_stats() or {}
+    stats = jax.devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:
         return int(SHARE * (stats["bytes_limit"] - stats.get("bytes_in_use", 0)))
     return int(SHARE * _free())

@@ -17,12 +17,6 @@ from continual_learning.studies.watch import COLUMN
 from continual_learning.sweeps.grid import Configuration, Grid, apply
 from continual_learning.sweeps.settings import check, settings
 
-SMALLER = (
-    "Use fewer environments, a smaller batch or replay (capacity), a smaller `--scale`, or a "
-    "device with more memory."
-)
-"""What to do where not even one lane fits."""
-
 
 def programs(
     experiment: Experiment,

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from continual_learning.jobs import memory, states
+from continual_learning.jobs import states, worker
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.job import Job
 from continual_learning.studies.study import Study
@@ -74,10 +74,8 @@ def run(folder: Path, *, deadline: float | None = None, **running: Any) -> int:
         if name is None:
             return 0
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        code = memory.attempt(tree, name, time_limit=left, **running)
-        if code is None:
-            memory.halve(tree, name)
-        elif code:
+        code = worker.attempt(tree, name, time_limit=left, **running)
+        if code:
             return code
 
 

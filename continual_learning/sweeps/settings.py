@@ -82,7 +82,7 @@ def settings(experiment: Experiment, method: str) -> dict[str, Setting]:
         if field.name not in _APART:
             found[field.name] = Setting(field, field.type is float)
     for name, field in experiment.fields().items():
-        if name not in _APART and not field.is_table:
+        if name not in _APART and not field.is_table and not field.is_record:
             found[name] = Setting(field, field.number)
     return found
 

@@ -16,6 +16,11 @@ def idx(array):
     return header + array.tobytes()
 
 
+def pack(data):
+    """The data gzipped, always alike."""
+    return gzip.compress(data, mtime=0)
+
+
 @pytest.fixture
 def arrays():
     """By file name: 20 training and 10 test images of 2×3, two and one of each class."""
@@ -48,7 +53,7 @@ def folder(tmp_path, raw):
 @pytest.fixture
 def tiny_mnist(monkeypatch, raw):
     """Makes the tiny files the right ones."""
-    sums = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
+    sums = {name: hashlib.sha256(pack(data)).hexdigest() for name, data in raw.items()}
     monkeypatch.setattr(mnist, "FILES", sums)
 
 

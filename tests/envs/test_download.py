@@ -1,15 +1,19 @@
-"""Downloads from servers on this machine: good, lying, failing and absent ones."""
+"""MNIST from servers on this machine: good, lying, failing and absent ones."""
 
 import gzip
 import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from continual_learning.envs import DatasetError, load_dataset
-from continual_learning.envs.datasets import download, mnist
+from continual_learning.envs.datasets import mnist
+from tests.envs.conftest import pack
+
+pooch = pytest.importorskip("pooch")
 
 
 @contextmanager
@@ -39,7 +43,7 @@ def serving(files, cut=0):
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/mnist/", asked
+            yield f"http://127.0.0.1:{server.server_port}/mnist", asked
         finally:
             server.shutdown()
             thread.join()
@@ -55,7 +59,7 @@ def cache(monkeypatch, tmp_path, tiny_mnist):
 
 @pytest.fixture
 def packed(raw):
-    return {f"{name}.gz": gzip.compress(data) for name, data in raw.items()}
+    return {f"{name}.gz": pack(data) for name, data in raw.items()}
 
 
 @pytest.fixture
@@ -66,7 +70,7 @@ def use(monkeypatch):
     return use
 
 
-def test_downloaded_once(cache, packed, use, check, capsys):
+def test_downloaded_once(cache, packed, use, check):
     with serving(packed) as (address, asked):
         use(address)
         check(load_dataset("mnist"))
@@ -74,17 +78,6 @@ def test_downloaded_once(cache, packed, use, check, capsys):
         check(load_dataset("mnist"))
         assert len(asked) == 4
     assert {path.name: path.read_bytes() for path in cache.iterdir()} == packed
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "train-images-idx3-ubyte.gz: downloading"
-    assert lines[1] == "train-images-idx3-ubyte.gz: 100 % of 0.0 MB"
-    assert len(lines) == 8
-
-
-def test_another_compression_is_as_good(raw, use, check):
-    files = {f"{name}.gz": gzip.compress(data, 1) for name, data in raw.items()}
-    with serving(files) as (address, _):
-        use(address)
-        check(load_dataset("mnist"))
 
 
 def test_damaged_cache_is_mended(cache, packed, use, check):
@@ -115,26 +108,22 @@ def test_mirrors_are_tried_in_order(cache, packed, use, check):
 
 def test_every_failure_is_told(cache, packed, use):
     html = {name: b"<html>Log in to the hotel's network</html>" for name in packed}
-    torn = {name: data[:-5] for name, data in packed.items()}
     with (
         serving({}) as (empty, _),
         serving(html) as (wrong, _),
-        serving(torn) as (tears, _),
         serving(packed, cut=3) as (stops, _),
     ):
-        use(empty, wrong, tears, stops)
+        use(empty, wrong, stops)
         with pytest.raises(DatasetError) as error:
             load_dataset("mnist")
     lines = str(error.value).splitlines()
     name = "train-images-idx3-ubyte.gz"
     assert str(cache) in lines[0] and name in lines[0]
-    assert lines[1] == f"  {empty}{name}: HTTP Error 404: Not Found"
-    assert lines[2].startswith(f"  {wrong}{name}: other content than expected (SHA-256 ")
-    assert lines[3].startswith(f"  {tears}{name}: damaged gzip data")
-    size = len(packed[name])
-    assert lines[4] == f"  {stops}{name}: the transfer stopped after {size - 3} of {size} bytes"
-    assert "--data-folder" in lines[5] and "CONTINUAL_LEARNING_CACHE" in lines[5]
-    assert not cache.exists()
+    assert lines[1].startswith(f"  {empty}/{name}: 404 Client Error")
+    assert lines[2].startswith(f"  {wrong}/{name}: SHA256 hash of downloaded file")
+    assert lines[3].startswith(f"  {stops}/{name}: ") and "IncompleteRead" in lines[3]
+    assert "--data-folder" in lines[4] and "CONTINUAL_LEARNING_CACHE" in lines[4]
+    assert list(cache.iterdir()) == []
 
 
 def test_offline(use):
@@ -145,46 +134,26 @@ def test_offline(use):
         load_dataset("mnist")
 
 
-def test_silent_mirror_is_given_up(tmp_path):
-    with (
-        ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server,  # never served
-        pytest.raises(DatasetError, match="timed out"),
-    ):
-        address = f"http://127.0.0.1:{server.server_port}"
-        download.download("file", [address], tmp_path / "file", "0", timeout=0.1)
-
-
 def test_cache_that_cannot_be_written(cache, packed, use):
     cache.parent.write_text("a file where the folder should be")
     with serving(packed) as (address, _):
         use(address)
-        with pytest.raises(DatasetError, match=r"cannot be written[\s\S]*CONTINUAL_LEARNING_CACHE"):
+        with pytest.raises(
+            DatasetError, match=r"(File exists|Not a directory)[\s\S]*CONTINUAL_LEARNING_CACHE"
+        ):
             load_dataset("mnist")
 
 
-def test_interrupted_writing_leaves_nothing(cache, packed, use, monkeypatch):
-    def interrupted(self, target):
-        raise KeyboardInterrupt
-
-    with serving(packed) as (address, _):
-        use(address)
-        monkeypatch.setattr("pathlib.Path.replace", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            load_dataset("mnist")
-    assert list(cache.iterdir()) == []
+def test_the_cache_is_the_user_s(monkeypatch):
+    monkeypatch.setenv("CONTINUAL_LEARNING_CACHE", "~/mine")
+    assert mnist.cache_folder() == Path.home() / "mine"
+    monkeypatch.delenv("CONTINUAL_LEARNING_CACHE")
+    if sys.platform == "linux":
+        monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+        assert mnist.cache_folder() == Path("/xdg/continual-learning")
 
 
-@pytest.mark.parametrize("rich", [True, False])
-def test_progress_on_a_terminal(packed, use, check, monkeypatch, capsys, rich):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    if rich:
-        pytest.importorskip("rich")
-    else:
-        monkeypatch.setitem(sys.modules, "rich.console", None)
-    with serving(packed) as (address, _):
-        use(address)
-        check(load_dataset("mnist"))
-    shown = capsys.readouterr()
-    assert "t10k-labels-idx1-ubyte.gz" in shown.err
-    assert ("━" in shown.err) == rich
-    assert not shown.out
+def test_without_pooch(monkeypatch, tmp_path):
+    monkeypatch.setattr("continual_learning.extras._installed", lambda module: module != "pooch")
+    with pytest.raises(ImportError, match=r"pooch is not installed.*plasticax\[studies\]"):
+        load_dataset("mnist")

@@ -87,7 +87,7 @@ def options(capsys, words):
     with pytest.raises(SystemExit):
         cli.main([*words[:2], "--help"])
     found = set(re.findall(r"(?<!\w)--[a-z][a-z0-9-]*", capsys.readouterr().out))
-    return sorted(found - {"--help", "--version", "--watch", "--distributed"})
+    return sorted(found - {"--help", "--version", "--watch"})
 
 
 def tried(capsys, words, accepted):

@@ -124,8 +124,8 @@ def test_a_text_with_a_few_other_letters(count):
         ("permuted_digits", {"seeds": 10**12}, "at most 100,000"),
         ("permuted_digits", {"epochs": 2**30}, "which are counted to 2,147,483,647"),
         ("permuted_digits", {"name": "x" * 300}, "at most 100, got"),
-        ("permuted_digits", {"collapse": "drop = 1; bin = 1e-300"}, "bin must be a whole number"),
-        ("slippery_ant", {"collapse": "drop = 1; bin = 1"}, "more than 100,000 bins"),
+        ("permuted_digits", {"collapse": {"drop": 1, "bin": 1e-300}}, "bin must be a whole number"),
+        ("slippery_ant", {"collapse": {"drop": 1, "bin": 1}}, "more than 100,000 bins"),
         ("continual_minatar", {"environments": 2**30}, "at most 1,048,576"),
     ],
 )

@@ -99,7 +99,9 @@ def test_a_study_that_runs(tmp_path):
 
 
 def test_a_method_that_was_ended_by_collapse(tmp_path):
-    experiment = report_study.ant(tasks=6, iterations=12, seeds=3, collapse="drop = 10; stop = 2")
+    experiment = report_study.ant(
+        tasks=6, iterations=12, seeds=3, collapse={"drop": 10, "stop_seeds": 2}
+    )
     folder = report_study.write(tmp_path / "a", experiment, ("adam",), until={"adam": 0.5})
     [section] = studies.read([folder])
     for seeds, words in ((1, "is not finished"), (2, "was ended when 2 seeds had collapsed")):

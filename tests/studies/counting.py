@@ -6,7 +6,6 @@ import numpy as np
 
 from continual_learning.agents.common.trainer import Trainer
 from continual_learning.agents.sac.replay import Experience, Replay
-from continual_learning.studies import processes
 from continual_learning.studies.runner import Lanes, run_method
 from continual_learning.studies.store.store import Store
 
@@ -57,10 +56,10 @@ def collector(chunks=6, rows=2):
 
 def collected(folder, seeds, stop=lambda chunks: False):
     """The values of a `collector` whose every state is kept in a folder; one that stops goes on."""
-    with processes.open_store(lambda: Store.create(folder, {}, {})):
+    with Store.create(folder, {}, {}):
         chunks = []
     for stopped in (lambda: stop(len(chunks)), lambda: False):
-        with processes.open_store(lambda: Store.open(folder)) as store:
+        with Store.open(folder) as store:
             run_method(
                 "m",
                 collector(),

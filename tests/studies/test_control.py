@@ -9,7 +9,9 @@ from continual_learning.agents.ppo import learner as updates
 from continual_learning.agents.ppo import train as agent
 from continual_learning.analysis import load
 from continual_learning.envs.catalog.robot import PARAMETERS
+from continual_learning.envs.draws import LogUniform, parse_changes
 from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.robots import Ant, Humanoid
 from continual_learning.physics import CPU_OPTIONS
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, launch, registry, spec
@@ -211,11 +213,31 @@ def stream_of(experiment):
     return experiment.stream.build(None, experiment.tasks).stream
 
 
-@pytest.mark.parametrize("name", ["slippery_ant", "slippery_humanoid", "delayed_ant"])
-def test_what_tasks_change_is_known_without_the_robot(name):
+@pytest.mark.parametrize(
+    ("name", "robot", "physics", "changes"),
+    [
+        ("slippery_ant", Ant, "generalized", {"friction": LogUniform(0.02, 2.0)}),
+        ("slippery_humanoid", Humanoid, "mjx", {"friction": LogUniform(0.02, 2.0)}),
+        (
+            "delayed_ant",
+            Ant,
+            "generalized",
+            parse_changes("observation_delay = interval(0, 8); action_delay = interval(0, 8)"),
+        ),
+    ],
+)
+def test_the_streams_of_the_experiments(name, robot, physics, changes):
+    """Robots, engines and changes are the paper's; a task draws what is changed, and no more."""
     made = stream_of(registry.get(name))
-    assert set(made.environment.parameters) <= set(PARAMETERS)
-    assert set(made.changes) <= set(PARAMETERS)
+    assert made.changes == changes
+    own = getattr(made.environment, "env", made.environment)
+    assert type(own) is robot
+    assert (own.physics, own.friction) == (physics, "applied")
+    task, usual = made.task(jax.random.key(0), jax.numpy.int32(1)), made.environment.parameters
+    assert set(usual) <= set(PARAMETERS) and task.keys() == usual.keys()
+    assert {n for n in usual if float(task[n]) != usual[n]} <= {
+        f"{n}{end}" for n in changes for end in ("", "_high")
+    }
 
 
 def delays(name, tasks, seed=0):

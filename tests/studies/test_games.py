@@ -9,8 +9,8 @@ import pytest
 from continual_learning.agents.sac import train as agent
 from continual_learning.analysis import load
 from continual_learning.envs import minatar
-from continual_learning.envs.catalog.minatar import GAMES
 from continual_learning.schema.errors import StudyError
+from continual_learning.schema.names import GAMES
 from continual_learning.studies import build, launch, registry, spec
 from tests.studies.flat import flat
 from tests.studies.sharing import share_program

@@ -1,7 +1,6 @@
 """Studies in a folder: run, killed, stopped, resumed, read; the same numbers each way."""
 
 import dataclasses
-import functools
 import os
 import random
 import re
@@ -21,7 +20,7 @@ from continual_learning.analysis import load
 from continual_learning.envs.errors import DatasetError
 from continual_learning.installation import VERSION
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import build, launch, prefetch, registry, spec
+from continual_learning.studies import build, launch, registry, spec
 from continual_learning.studies.runner import Compiled
 from continual_learning.studies.store.files import StoreError
 from continual_learning.studies.store.store import Store
@@ -31,7 +30,7 @@ METHODS, SEEDS = ["adam", "cpr"], [0, 3]
 RUN = """
 import sys
 from pathlib import Path
-from continual_learning.experiments import launch
+from continual_learning.studies import launch
 from tests.studies.test_launch import METHODS, SEEDS, experiment
 path = Path(sys.argv[1])
 if (path / "study.toml").exists():
@@ -151,8 +150,7 @@ def test_methods_that_are_compiled_in_their_turn_have_the_same_numbers(
 ):
     """As the next one's program is compiled in `whole` while one runs."""
     path = tmp_path / "study"
-    plain = functools.partial(prefetch.one_ahead, threads=False)
-    monkeypatch.setattr(launch, "one_ahead", lambda make, left, threads: plain(make, left))
+    monkeypatch.setattr(launch, "one_ahead", map)
     assert launch.run(experiment(), METHODS, SEEDS, path, quiet=True) == 0
     same(path, whole)
 
@@ -244,7 +242,7 @@ def test_signals_end_at_the_next_chunk(whole, tmp_path, number):
 STUCK = """
 import sys, time
 from continual_learning import cli
-from continual_learning.experiments import build
+from continual_learning.studies import build
 def trainer(experiment, method, data, made=build.trainer):
     time.sleep(0 if method == "adam" else 3600)
     return made(experiment, method, data)

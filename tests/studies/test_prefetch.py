@@ -47,13 +47,6 @@ def test_the_first_two_are_made_side_by_side():
     assert list(one_ahead(make, ["a", "b"])) == ["a", "b"]
 
 
-def test_without_threads_each_is_made_in_its_turn():
-    make = Maker("a", "b")
-    made = one_ahead(make, ["a", "b"], threads=False)
-    assert next(made) == "A" and not make.begun["b"].is_set()
-    assert list(made) == ["B"]
-
-
 @pytest.mark.parametrize("for_ever", [True, False])
 def test_what_fails_does_so_in_its_turn_if_it_fails_again(for_ever):
     failed = threading.Event()
@@ -76,7 +69,7 @@ def test_what_fails_does_so_in_its_turn_if_it_fails_again(for_ever):
 
 HEAD = """
 import signal, sys, time
-from continual_learning.experiments.ahead import leave, one_ahead
+from continual_learning.studies.prefetch import leave, one_ahead
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where tests run in the background
 def make(name):
     time.sleep(0 if name == "a" else seconds)

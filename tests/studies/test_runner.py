@@ -103,8 +103,8 @@ DEVICES = """
 import json, sys
 from pathlib import Path
 import jax
-from continual_learning.experiments import launch
-from continual_learning.experiments.runner import Lanes, run_method
+from continual_learning.studies import launch
+from continual_learning.studies.runner import Lanes, run_method
 from tests.studies.counting import Memory, collected, counter
 from tests.studies.test_runner import digits
 values = {}

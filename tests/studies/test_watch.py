@@ -1,5 +1,7 @@
 """Collapse while a study runs: the column, and the end of a method; stopped and resumed."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,11 +17,15 @@ from continual_learning.analysis.curves import curves
 from continual_learning.diagnostics import collapsed
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, launch, registry, spec
-from continual_learning.studies.early_stopping import Amount, CollapseRule, parse_rule
+from continual_learning.studies.early_stopping import CollapseRule, read
+from continual_learning.studies.store import documents
 from continual_learning.studies.store.store import Store
 
 NAN, INF = np.nan, np.inf
-RULE = "drop = 8; sustained = 4; bin = 2"
+RULE = CollapseRule(drop=8, sustained=4, bin=2)
+TEXT = "drop=8,sustained=4,bin=2"
+"""The rule on the command line."""
+FIRST = dataclasses.replace(RULE, stop_seeds=1)
 ROWS = 3  # per chunk; bins of two steps do not end with it
 RETURNS = {
     # By bins of two steps, from the third: below since step 4, for long enough at step 8.
@@ -92,17 +98,21 @@ def test_the_column_by_hand(tmp_path):
 
 @pytest.mark.usefixtures("program")
 def test_as_judged_from_the_metrics_afterwards(tmp_path):
-    for i, rule in enumerate((RULE, "drop=50%; sustained=3; bin=1", "drop=9; sustained=1; bin=4")):
+    others = (
+        CollapseRule(drop=0.5, relative=True, sustained=3, bin=1),
+        CollapseRule(drop=9, sustained=1, bin=4),
+    )
+    for i, rule in enumerate((RULE, *others)):
         run(tmp_path / str(i), rule)
-        frame, parsed = load(tmp_path / str(i)), parse_rule(rule)
+        frame = load(tmp_path / str(i))
         frame["value"] = frame["value"].replace([INF, -INF], NAN)
-        for method, found in curves(frame, "value", bin=parsed.bin).items():
+        for method, found in curves(frame, "value", bin=rule.bin).items():
             expected = collapsed(
                 found.steps,
                 found.values,
-                drop=parsed.drop.number,
-                relative=parsed.drop.share,
-                sustained=parsed.sustained,
+                drop=rule.drop,
+                relative=rule.relative,
+                sustained=rule.sustained,
             )
             live = np.array(column(tmp_path / str(i), method)).any(axis=1)
             assert live.tolist() == expected.tolist()
@@ -141,12 +151,21 @@ def test_killed_before_a_checkpoint(tmp_path):
 
 
 @pytest.mark.usefixtures("program")
-@pytest.mark.parametrize(("stop", "rows"), [("1", 9), ("2", 12), ("30%", 9), ("34%", 12)])
+@pytest.mark.parametrize(
+    ("stop", "rows"),
+    [
+        ({"stop_seeds": 1}, 9),
+        ({"stop_seeds": 2}, 12),
+        ({"stop_share": 0.3}, 9),
+        ({"stop_share": 0.34}, 12),
+    ],
+)
 def test_the_end_of_a_method(tmp_path, capsys, stop, rows):
     """Of the first seed after step 8, in the third chunk; of the second after 10, in the fourth."""
-    path, rule = tmp_path / "study", f"{RULE}; stop = {stop}"
+    path, rule = tmp_path / "study", dataclasses.replace(RULE, **stop)
     assert run(path, rule, quiet=False) == 0
-    told = f"Ended by collapse ({rule}), with everything kept: adam. They are not resumed; "
+    [(name, value)] = stop.items()
+    told = f"Ended by collapse ({TEXT},{name}={value}), with everything kept: adam. They are not "
     assert told in capsys.readouterr().out
     assert load(path).groupby("method").size().to_dict() == {
         "adam": 3 * rows,
@@ -165,8 +184,8 @@ def test_the_end_of_a_method(tmp_path, capsys, stop, rows):
 
 @pytest.mark.usefixtures("program")
 def test_no_end_without_enough_seeds(tmp_path, capsys):
-    assert run(tmp_path / "a", f"{RULE}; stop = 3", quiet=False) == 0
-    assert run(tmp_path / "b", f"{RULE}; stop = 100%", quiet=False) == 0
+    assert run(tmp_path / "a", dataclasses.replace(RULE, stop_seeds=3), quiet=False) == 0
+    assert run(tmp_path / "b", dataclasses.replace(RULE, stop_share=1.0), quiet=False) == 0
     assert "Ended" not in capsys.readouterr().out and len(load(tmp_path / "a")) == 3 * 45
     assert " ended by collapse" not in launch.status(tmp_path / "b")
 
@@ -174,7 +193,7 @@ def test_no_end_without_enough_seeds(tmp_path, capsys):
 @pytest.mark.usefixtures("program")
 def test_ended_although_it_was_stopped_too(tmp_path):
     """Chunk by chunk, and the method that ended is left where it is."""
-    path, rule, methods = tmp_path / "study", f"{RULE}; stop = 1", ["adam", "cpr"]
+    path, rule, methods = tmp_path / "study", FIRST, ["adam", "cpr"]
     codes = [run(path, rule, methods, time_limit=0)]
     codes += [launch.resume(path, quiet=True, time_limit=0) for _ in range(7)]
     # Three chunks, the last of which ended the one, and five of the other.
@@ -186,7 +205,7 @@ def test_ended_although_it_was_stopped_too(tmp_path):
 @pytest.mark.usefixtures("program")
 def test_a_method_that_ends_with_its_last_chunk_is_finished(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(RETURNS, "cbp", [[9] * 10 + [0] * 5] * 3)
-    assert run(tmp_path / "study", f"{RULE}; stop = 1", ["cbp"], quiet=False) == 0
+    assert run(tmp_path / "study", FIRST, ["cbp"], quiet=False) == 0
     assert column(tmp_path / "study", "cbp")[0][-2:] == [1, 1]
     assert "Ended" not in capsys.readouterr().out
     assert "5 of 5 chunks  finished" in launch.status(tmp_path / "study")
@@ -196,66 +215,121 @@ def test_a_method_that_ends_with_its_last_chunk_is_finished(tmp_path, capsys, mo
 def test_the_last_bin_ends_with_the_run(tmp_path, monkeypatch):
     """Fifteen steps are seven bins and a half; only the half makes it long enough."""
     monkeypatch.setitem(RETURNS, "cbp", [[9] * 12 + [0] * 3] * 3)
-    run(tmp_path / "study", "drop = 8; sustained = 3; bin = 2", ["cbp"])
+    run(tmp_path / "study", dataclasses.replace(RULE, sustained=3), ["cbp"])
     assert column(tmp_path / "study", "cbp")[0] == [0] * 14 + [1]
 
 
 def test_rules():
-    assert parse_rule("drop = 8000") == CollapseRule(
-        Amount(8000, False), 4_000_000, 2_000_000, None
-    )
-    assert parse_rule(" drop=50% ;bin = 1e6; sustained=2_000;stop = 3;") == CollapseRule(
-        Amount(0.5, True), 2000, 1_000_000, Amount(3, False)
-    )
-    assert CollapseRule(Amount(1, False), stop=Amount(7, False)).ends(3, 3)  # all that there are
-    assert not CollapseRule(Amount(1, False), stop=Amount(7, False)).ends(6, 15)
+    rule = CollapseRule(drop=8000)
+    assert (rule.sustained, rule.bin, rule.stops) == (4_000_000, 2_000_000, False)
+    assert not rule.ends(3, 3)
+    assert CollapseRule(drop=1, stop_seeds=7).ends(3, 3)  # all that there are
+    assert not CollapseRule(drop=1, stop_seeds=7).ends(6, 15)
 
 
 @given(st.integers(1, 40), st.integers(1, 100))
 def test_shares_of_seeds(seeds, percent):
-    rule = parse_rule(f"drop = 1; stop = {percent}%")
+    rule = CollapseRule(drop=1, stop_share=percent / 100)
     for count in range(seeds + 1):
         assert rule.ends(count, seeds) == (count * 100 >= percent * seeds)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("values", "message"),
     [
-        ("", "collapse: `drop` is missing"),
-        ("8000", "'8000': write NAME = VALUE, such as drop = 8000"),
-        ("drop = 8000; depth = 3", "Unknown name 'depth'. Valid: drop, sustained, bin, stop"),
-        ("drop = 1; drop = 2", "drop is given twice"),
-        ("drop =", "drop must be a number above 0, or up to 100%; got ''"),
-        ("drop = 0", "drop must be a number above 0"),
-        ("drop = -1", "drop must be a number above 0"),
-        ("drop = nan", "drop must be a number above 0"),
-        ("drop = inf", "drop must be a number above 0"),
-        ("drop = 101%", "drop must be a number above 0, or up to 100%; got '101%'"),
-        ("drop = 1; bin = 0.5", "bin must be a whole number of steps above 0; got '0.5'"),
-        ("drop = 1; sustained = 5%", "sustained must be a whole number of steps above 0"),
-        ("drop = 1; stop = 1.5", "stop must be a number of seeds, or up to 100% of them"),
-        ("drop = 1; stop = all", "stop must be a number of seeds"),
+        ({}, "collapse: `drop` is missing: how far below the earlier peak"),
+        ("drop = 8000", "collapse must be a table of drop, relative, .*; got 'drop = 8000'"),
+        (8000, "collapse must be a table of drop, relative, .*; got 8000"),
+        ({"drop": 1, "depth": 3}, "collapse: Unknown key 'depth'. Valid: drop, relative"),
+        ({"drop": 0}, "collapse: drop must be a number above 0; got 0"),
+        ({"drop": -1}, "drop must be a number above 0"),
+        ({"drop": NAN}, "drop must be a number above 0"),
+        ({"drop": INF}, "drop must be a number above 0"),
+        ({"drop": "50%"}, "drop must be a number above 0; got '50%'"),
+        ({"drop": 1.01, "relative": True}, "drop must be a share, at most 1; got 1.01"),
+        ({"drop": 1, "bin": 0.5}, "bin must be a whole number above 0; got 0.5"),
+        ({"drop": 1, "sustained": 0}, "sustained must be a whole number above 0; got 0"),
+        ({"drop": 1, "stop_seeds": 1.5}, "stop_seeds must be a whole number above 0"),
+        ({"drop": 1, "stop_share": 1.5}, "stop_share must be a share, at most 1; got 1.5"),
+        ({"drop": 1, "stop_share": 1, "stop_seeds": 1}, "leave out one"),
     ],
 )
-def test_rules_that_are_none(text, message):
+def test_rules_that_are_none(values, message):
     with pytest.raises(StudyError, match=message):
-        experiment(text)
+        experiment(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("drop = 8000", CollapseRule(drop=8000)),
+        (
+            " drop=50% ;bin = 1e6; sustained=2_000;stop = 3;",
+            CollapseRule(drop=0.5, relative=True, bin=1_000_000, sustained=2000, stop_seeds=3),
+        ),
+        (
+            "drop = 8; sustained = 1e12; stop = 34%",
+            CollapseRule(drop=8, sustained=2**31 - 1, stop_share=0.34),
+        ),
+    ],
+)
+def test_the_text_of_earlier_files(text, rule):
+    """As TOML files and studies of version 0.1 have it; written again, it is a table."""
+    stored = spec.to_dict(experiment(None)) | {"collapse": text}
+    found = spec.from_dict(stored)
+    assert found.collapse == rule == read(text)
+    assert spec.loads(spec.dumps(found)) == found and "[collapse]" in spec.dumps(found)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8000", "drop =", "drop = x", "drop = 1; depth = 3", "drop = 1; stop = 1.5"]
+)
+def test_text_of_earlier_files_that_is_none(text):
+    stored = spec.to_dict(experiment(None)) | {"collapse": text}
+    with pytest.raises(StudyError, match=r"^collapse: '.*' is no rule .* Write a table"):
+        spec.from_dict(stored)
+
+
+@pytest.mark.usefixtures("program")
+def test_a_study_that_an_earlier_version_began_is_watched_on(tmp_path):
+    """Its folder has the text."""
+    path = tmp_path / "study"
+    assert run(path, FIRST, ["adam"], time_limit=0) == launch.REQUEUE
+    content = documents.read(path / "study.toml").content
+    content["study"]["experiment"]["collapse"] = "drop = 8; sustained = 4; bin = 2; stop = 1"
+    (path / "study.toml").write_bytes(documents.encode(content))
+    assert launch.resume(path, quiet=True) == 0
+    assert column(path, "adam") == [lane[:9] for lane in COLLAPSE["adam"]]
+    assert "ended by collapse" in launch.status(path)
 
 
 @pytest.mark.usefixtures("program")
 def test_the_command_line(tmp_path, capsys):
-    rule = "drop = 90%; sustained = 4; bin = 2"
+    rule = "drop=0.9,relative=true,sustained=4,bin=2"
     words = f"run permuted_digits --methods adam --seeds 3 --out {tmp_path / 's'} --quiet"
     assert cli.main([*words.split(), "--collapse", rule]) == 0
     assert column(tmp_path / "s", "adam") == COLLAPSE["adam"]
     assert load(tmp_path / "s").columns[-1] == "collapse"
-    assert cli.main(["show", "permuted_digits", "--collapse", rule]) == 0
-    shown = capsys.readouterr().out
-    assert f'collapse = "{rule}"' in shown
-    (tmp_path / "mine.toml").write_text(shown)
+    shown = []
+    for more in (["--collapse", rule], ["--set", f"collapse={rule}"]):
+        assert cli.main(["show", "permuted_digits", *more]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "[collapse]\ndrop = 0.9\nrelative = true\nsustained = 4\nbin = 2\n" in shown[0]
+    mine = tmp_path / "mine.toml"
+    mine.write_text(shown[0])
     with pytest.raises(SystemExit, match="0"):
-        cli.main(["run", str(tmp_path / "mine.toml"), "--help"])
+        cli.main(["run", str(mine), "--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert f"(default: {rule})" in told and "50% of the peak's height" in told
-    assert cli.main([*words.split(), "--collapse", "8000"]) == cli.FAILED
-    assert "collapse: '8000': write NAME = VALUE" in capsys.readouterr().err
+    assert f"(default: {rule})" in told and "a share of the peak's height" in told
+    assert cli.main(["show", str(mine), "--collapse", "none"]) == 0
+    assert "[collapse]" not in capsys.readouterr().out
+    for wrong, error in (
+        ("8000", "collapse: write NAME=VALUE,…; got '8000'"),
+        ("drop=1,depth=3", "collapse: Unknown name 'depth'"),
+        ("drop=1,drop=2", "collapse: drop is given twice"),
+        ("drop=much", "collapse: drop must be a number above 0; got 'much'"),
+        ("sustained=4", "collapse: `drop` is missing"),
+    ):
+        assert cli.main([*words.split(), "--collapse", wrong]) == cli.FAILED
+        assert error in capsys.readouterr().err

@@ -12,9 +12,10 @@ from continual_learning.jobs import launchers, manage, tree
 from continual_learning.report import studies
 from continual_learning.report.series import locate
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import build, launch, registry, spec
+from continual_learning.studies import build, registry, spec
 from continual_learning.studies.runner import Lanes, program_of
 from continual_learning.studies.store.files import StoreError
+from continual_learning.studies.store.store import Store
 from continual_learning.sweeps import pack, run
 from continual_learning.sweeps.grid import Grid
 from continual_learning.sweeps.plan import programs
@@ -132,28 +133,18 @@ def test_a_stopped_sweep_goes_on_with_the_same_command(hill, capsys):
     assert "Unknown metric 'accuracy'. Did you mean 'test_accuracy'" in capsys.readouterr().err
 
 
-def test_a_program_that_runs_out_of_memory_is_halved(hill, monkeypatch, capsys):
-    begin = launch.run
+def test_a_program_that_runs_out_of_memory_says_so_and_goes_on(hill, monkeypatch, capsys):
+    save = Store.save
 
-    def greedy(experiment, methods, seeds, out, **options):
-        if len(seeds) > 8:
-            stopped = begin(experiment, methods, seeds, out, **options | {"time_limit": 0.0})
-            assert stopped == 75
-            for part in [*out.glob("metrics/*"), *out.glob("checkpoints/*")]:
-                for file in sorted(part.rglob("*"), reverse=True):
-                    file.rmdir() if file.is_dir() else file.unlink()
-                part.rmdir()
-            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
-        return begin(experiment, methods, seeds, out, **options)
+    def greedy(self, method, chunk, state, lanes, ring):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
 
-    monkeypatch.setattr(launch, "run", greedy)
+    monkeypatch.setattr(Store, "save", greedy)
+    assert cli.main(words(hill / "sweep")) == cli.MACHINE
+    said = capsys.readouterr().err
+    assert "ran out of memory with 30 lanes in one program" in said and "--lanes" in said
+    monkeypatch.setattr(Store, "save", save)
     assert cli.main(words(hill / "sweep")) == 0
-    assert "30 lanes ran out of memory; two jobs of 15 and 15" in capsys.readouterr().out
-    names = {name: job.study.lanes for name, job in tree.read(hill / "sweep").jobs.items()}
-    assert names == {"block000aa": 7, "block000ab": 8, "block000ba": 7, "block000bb": 8}
-    assert "7 and 8 instead" in (hill / "sweep" / "log.txt").read_text()
-    studies = (hill / "sweep" / "jobs").glob("*/study.toml")
-    assert sorted(path.parent.name for path in studies) == [*names]
     assert registry.get(hill / "sweep" / "best.toml").methods["cpr"].options["every"] == 200
 
 
@@ -167,7 +158,7 @@ def test_a_single_lane_that_does_not_fit_and_other_errors(hill, monkeypatch, cap
     one = {"grid": ["max_reset=0.01"], "seeds": "1"}
     more = ("--lanes", "1")
     monkeypatch.setattr(build, "trainer", broken("RESOURCE_EXHAUSTED: …"))
-    assert cli.main(words(hill / "a", *more, **one)) == 2
+    assert cli.main(words(hill / "a", *more, **one)) == cli.MACHINE
     assert "ran out of memory with a single lane" in capsys.readouterr().err
     monkeypatch.setattr(build, "trainer", broken("INTERNAL: …"))
     with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from continual_learning.agents.common.host_statistics import HostColumns
 from continual_learning.envs.host.pool import Pool
 from continual_learning.envs.host.protocol import HostStream
+from continual_learning.schema.names import Nonfinite
 
 Act = Callable[[Any, np.ndarray], Any]
 """(parameters of the policies [lanes, …], observations [lanes, envs, …]) -> actions."""
@@ -35,11 +36,11 @@ class HostEvaluation:
         tasks: int,
         episodes: int,
         workers: int | None,
-        nonfinite: Literal["refuse", "end"] = "refuse",
+        nonfinite: Nonfinite = "refuse",
     ):
         self._stream, self._seeds, self._episodes = stream, seeds, episodes
         self._workers = workers
-        self._nonfinite: Literal["refuse", "end"] = nonfinite
+        self._nonfinite: Nonfinite = nonfinite
         self._rounds = -(-tasks // len(stream.names))
         named = [(column(name), i) for i, name in enumerate(stream.names[:tasks])]
         # Of tasks with one name, the first stands for all.

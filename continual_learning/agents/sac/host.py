@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -30,6 +30,7 @@ from continual_learning.agents.sac.update import METRICS, Learner
 from continual_learning.envs.catalog import OnHost
 from continual_learning.envs.host.pool import Pool
 from continual_learning.envs.host.protocol import HostStream
+from continual_learning.schema.names import Nonfinite
 
 
 class HostSACState(NamedTuple):
@@ -132,7 +133,7 @@ class HostSAC:
         self._config, self._stream, self._seeds = learning.config, stream, seeds
         self._keys, self._hyper = keys, hyper
         self._workers = problem.workers
-        self._nonfinite: Literal["refuse", "end"] = problem.nonfinite
+        self._nonfinite: Nonfinite = problem.nonfinite
         self._learning, self._calls = learning, SACCalls(learning, len(seeds))
         config = learning.config
         self._evaluation = HostEvaluation(

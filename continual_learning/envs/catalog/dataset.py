@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from continual_learning.envs.catalog.stream import Examples, Place, Stream
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import field
+from continual_learning.schema.names import DatasetName, StreamKind
 
 if TYPE_CHECKING:
     from continual_learning.envs.datasets.dataset import Dataset
@@ -24,8 +25,8 @@ class DatasetTasks(Stream):
     kind: ClassVar[str] = "dataset"
     place: ClassVar[Place] = "examples"
 
-    dataset: Literal["mnist", "digits"] = field("mnist", help="where the images come from")
-    change: Literal["permuted", "split", "class_incremental", "random_labels"] = field(
+    dataset: DatasetName = field("mnist", help="where the images come from")
+    change: StreamKind = field(
         "permuted",
         alias="stream",
         help="what a task is: a new permutation of the pixels, a few of the classes, a few "

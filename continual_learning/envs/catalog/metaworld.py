@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from continual_learning.envs.catalog.host import HostTasks, check_sequence
 from continual_learning.envs.catalog.stream import OnHost
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import field
+from continual_learning.schema.names import Goal, Goals
 
 MT10 = (
     "reach",
@@ -40,10 +41,8 @@ class MetaWorldTasks(HostTasks):
         alias="task",
         help="the tasks in their order, over and over, with or without -v3",
     )
-    goal: Literal["shown", "hidden"] = field(
-        "shown", help="whether observations show the goal, or zeros in its place"
-    )
-    goals: Literal["fresh", "fixed"] = field(
+    goal: Goal = field("shown", help="whether observations show the goal, or zeros in its place")
+    goals: Goals = field(
         "fresh",
         help="every episode draws one of 50 goals, or every environment keeps one for ever, in "
         "evaluations too, as in the published code",

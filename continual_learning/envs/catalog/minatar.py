@@ -8,9 +8,7 @@ from typing import Any, ClassVar, Literal
 from continual_learning.envs.catalog.stream import OnDevice, Place, Stream
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import field
-
-GAMES = ("space_invaders", "asterix", "seaquest", "breakout", "freeway")
-"""The games of MinAtar."""
+from continual_learning.schema.names import GAMES
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

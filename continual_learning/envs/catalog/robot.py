@@ -10,6 +10,7 @@ from continual_learning.envs.draws import parse_changes, span
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import field
+from continual_learning.schema.names import Engine, Friction, Precision, Restart, ToldDelays
 
 PARAMETERS = (
     "friction",
@@ -34,10 +35,8 @@ class RobotTasks(Stream):
     parameters: ClassVar[tuple[str, ...]] = PARAMETERS
 
     robot: Literal["ant", "humanoid"] = field("ant", help="who is controlled")
-    physics: Literal["generalized", "mjx", "unrolled"] = field(
-        "generalized", help="the physics engine"
-    )
-    friction: Literal["applied", "as_released"] = field(
+    physics: Engine = field("generalized", help="the physics engine")
+    friction: Friction = field(
         "applied", help="whether friction acts, or stays 1 as in the published code"
     )
     changes: str = field(
@@ -46,7 +45,7 @@ class RobotTasks(Stream):
         f"{', '.join(PARAMETERS)} from log_uniform(a, b), uniform(a, b), integers(a, b), "
         "values(a, b, …) or a number; delays also from interval(a, b), of which every step draws",
     )
-    precision: Literal["float32", "default"] = field(
+    precision: Precision = field(
         "float32",
         help="precision of matrix products in the physics; default is the device's own, TF32 on "
         "NVIDIA's GPUs",
@@ -55,13 +54,13 @@ class RobotTasks(Stream):
     longest_observation_delay: int = field(
         0, help="most steps by which observations can be delayed"
     )
-    told_delays: Literal["one_hot", "scalar", "none", "blind"] = field(
+    told_delays: ToldDelays = field(
         "blind",
         help="what is seen behind a delayed observation: the last actions and both delays (one_hot "
         "or scalar), the last actions (none), or nothing (blind)",
     )
     episode_length: int = field(1000, positive=True, help="steps after which an episode is cut")
-    restart: Literal["first", "fresh"] = field(
+    restart: Restart = field(
         "first", help="an episode begins as the environment's first one did, or anew"
     )
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from continual_learning import extras
 from continual_learning.schema.fields import Factor
+from continual_learning.schema.names import Nonfinite, Restart
 from continual_learning.schema.registry import Registry
 
 Place = Literal["device", "host", "examples"]
@@ -26,7 +27,7 @@ class OnDevice(NamedTuple):
 
     stream: Any
     length: int = 1000
-    restart: Literal["first", "fresh"] = "first"
+    restart: Restart = "first"
     options: Mapping[str, Any] = {}
 
 
@@ -41,7 +42,7 @@ class OnHost(NamedTuple):
 
     stream: Any
     workers: int | None = None
-    nonfinite: Literal["refuse", "end"] = "refuse"
+    nonfinite: Nonfinite = "refuse"
 
 
 class Examples(NamedTuple):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from continual_learning import installation
 from continual_learning.envs.datasets.mnist import load_mnist
 from continual_learning.envs.errors import DatasetError
-
-Name = Literal["mnist", "digits"]
+from continual_learning.schema.names import DatasetName
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Dataset:
         return self.train_images.shape[-1]
 
 
-def load_dataset(name: Name, folder: Path | None = None) -> Dataset:
+def load_dataset(name: DatasetName, folder: Path | None = None) -> Dataset:
     """Loads a data set.
 
     Args:
@@ -73,8 +72,10 @@ def load_dataset(name: Name, folder: Path | None = None) -> Dataset:
     Raises:
       DatasetError: MNIST is missing or damaged and cannot be had.
     """
-    if name not in get_args(Name):
-        raise ValueError(f"load_dataset: name must be one of {list(get_args(Name))}, got {name!r}.")
+    if name not in get_args(DatasetName):
+        raise ValueError(
+            f"load_dataset: name must be one of {list(get_args(DatasetName))}, got {name!r}."
+        )
     if name == "mnist":
         return _mnist(folder)
     if folder is not None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from continual_learning.envs.datasets.download import download, is_intact
+from continual_learning import extras
 from continual_learning.envs.datasets.idx import count, read_idx
 from continual_learning.envs.errors import DatasetError
 
-# SHA-256 of the files after unpacking: copies that were compressed differently are as good.
 FILES: Mapping[str, str] = {
-    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    "train-images-idx3-ubyte": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "train-labels-idx1-ubyte": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "t10k-images-idx3-ubyte": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "t10k-labels-idx1-ubyte": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
+"""SHA-256 of the files as mirrors have them, gzipped."""
+
 MIRRORS: Sequence[str] = (
     "https://ossci-datasets.s3.amazonaws.com/mnist",
     "https://storage.googleapis.com/cvdf-datasets/mnist",
@@ -42,16 +42,9 @@ def count_in(folder: Path) -> int:
 
 
 def cache_folder() -> Path:
-    """`CONTINUAL_LEARNING_CACHE`, else a folder of ours in the platform's user cache."""
-    if chosen := os.environ.get("CONTINUAL_LEARNING_CACHE"):
-        return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "continual-learning"
+    """Return `CONTINUAL_LEARNING_CACHE`, else a folder of ours in the platform's user cache."""
+    chosen = os.environ.get("CONTINUAL_LEARNING_CACHE")
+    return Path(chosen or extras.load("pooch").os_cache("continual-learning")).expanduser()
 
 
 def _flat(images: np.ndarray) -> np.ndarray:
@@ -77,19 +70,24 @@ def _in_folder(folder: Path) -> dict[str, Path]:
 
 
 def _in_cache() -> dict[str, Path]:
-    """The files of the cache; those missing or damaged are downloaded."""
+    """Return the files of the cache; download those that are missing or damaged."""
     folder = cache_folder() / "mnist"
-    paths = {name: folder / f"{name}.gz" for name in FILES}
-    for name, path in paths.items():
-        if is_intact(path, FILES[name]):
-            continue
+    return {name: _fetched(f"{name}.gz", checksum, folder) for name, checksum in FILES.items()}
+
+
+def _fetched(name: str, checksum: str, folder: Path) -> Path:
+    """Return a file of the cache, from the first mirror that has it if it is not there."""
+    pooch = extras.load("pooch")
+    failures = []
+    for mirror in MIRRORS:
         try:
-            download(path.name, MIRRORS, path, FILES[name])
-        except DatasetError as error:
-            raise DatasetError(
-                f"MNIST is not (or not intact) in the cache folder {folder}, and {error}\n"
-                "Without a network: download the four files elsewhere and name their folder "
-                "(--data-folder, or folder= in load_dataset). To keep the cache elsewhere, set "
-                "CONTINUAL_LEARNING_CACHE."
-            ) from error
-    return paths
+            return Path(pooch.retrieve(f"{mirror}/{name}", checksum, name, folder))
+        except (OSError, ValueError) as error:  # those of connections are OSErrors
+            failures.append(f"  {mirror}/{name}: {error}")
+    raise DatasetError(
+        f"MNIST is not (or not intact) in the cache folder {folder}, and {name} could not be "
+        "downloaded. Tried:\n" + "\n".join(failures) + "\n"
+        "Without a network: download the four files elsewhere and name their folder "
+        "(--data-folder, or folder= in load_dataset). To keep the cache elsewhere, set "
+        "CONTINUAL_LEARNING_CACHE."
+    )

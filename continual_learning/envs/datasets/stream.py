@@ -8,12 +8,12 @@ seeds, with one compilation.
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 
-Kind = Literal["permuted", "split", "class_incremental", "random_labels"]
+from continual_learning.schema.names import StreamKind as Kind
 
 
 class Task(NamedTuple):

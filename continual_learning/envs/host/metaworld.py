@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import importlib
 import importlib.util
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from continual_learning import installation
 from continual_learning.envs.catalog.metaworld import LONGEST, MT10
 from continual_learning.envs.host.protocol import HostTransition
+from continual_learning.schema.names import Goal, Goals
 
 OBSERVATION = 39  # hand, gripper and objects now and a step before, then the goal
 FRAME = 18  # of it, what is seen at one time
@@ -42,10 +43,10 @@ class MetaWorld:
     """
 
     tasks: tuple[str, ...] = MT10
-    goal: Literal["shown", "hidden"] = "shown"
+    goal: Goal = "shown"
     one_hot: bool = True
     length: int = LONGEST
-    goals: Literal["fresh", "fixed"] = "fresh"
+    goals: Goals = "fresh"
 
     def __post_init__(self):
         if not self.tasks or not all(isinstance(task, str) for task in self.tasks):
@@ -66,8 +67,8 @@ class MetaWorld:
     def mt1(
         cls,
         task: str,
-        goal: Literal["shown", "hidden"] = "shown",
-        goals: Literal["fresh", "fixed"] = "fresh",
+        goal: Goal = "shown",
+        goals: Goals = "fresh",
     ) -> MetaWorld:
         """Return one task, without its number in observations.
 

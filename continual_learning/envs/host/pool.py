@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from continual_learning.envs.host.process import LIMIT
 from continual_learning.envs.host.protocol import HostStream, HostTimestep
 from continual_learning.envs.host.worker import BEGIN, RESTORE, SAVE, STEP
 from continual_learning.envs.host.workers import Workers
+from continual_learning.schema.names import Nonfinite
 
 
 class Pool:
@@ -49,7 +50,7 @@ class Pool:
         seeds: Sequence[int],
         environments: int,
         workers: int | None = None,
-        nonfinite: Literal["refuse", "end"] = "refuse",
+        nonfinite: Nonfinite = "refuse",
         limit: float = LIMIT,
     ):
         self.stream = stream

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from brax.base import System
 
-from continual_learning.envs.robots.physics import Backend
 from continual_learning.envs.robots.robot import Robot, RobotState, root
+from continual_learning.schema.names import Engine
 
 NOISE = 0.1  # of first positions and velocities
 CONTROL_COST = 0.5
@@ -24,7 +24,7 @@ class Ant(Robot):
     that of the action as it was, before the motors clip it.
     """
 
-    physics: Backend = "generalized"
+    physics: Engine = "generalized"
 
     model = "ant.xml"
     healthy = (0.2, 1.0)

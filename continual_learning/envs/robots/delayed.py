@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 
 from continual_learning.envs.base import Environment, Task, Transition
-
-Told = Literal["one_hot", "scalar", "none", "blind"]
+from continual_learning.schema.names import ToldDelays
 
 
 class DelayedState(NamedTuple):
@@ -58,7 +57,7 @@ class Delayed:
     env: Environment
     action_delay: int = 0
     observation_delay: int = 0
-    told: Told = "blind"
+    told: ToldDelays = "blind"
     interval: bool = False
 
     def __post_init__(self):
@@ -67,8 +66,8 @@ class Delayed:
                 raise ValueError(
                     f"Delayed: {name} must not be negative, got {getattr(self, name)}."
                 )
-        if self.told not in get_args(Told):
-            valid = ", ".join(map(repr, get_args(Told)))
+        if self.told not in get_args(ToldDelays):
+            valid = ", ".join(map(repr, get_args(ToldDelays)))
             raise ValueError(f"Delayed: told must be one of {valid}, got {self.told!r}.")
 
     @property

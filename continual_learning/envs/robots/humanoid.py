@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from brax import actuator
 from brax.base import Motion, System, Transform
 
-from continual_learning.envs.robots.physics import Backend, Body
+from continual_learning.envs.robots.physics import Body
 from continual_learning.envs.robots.robot import Robot, RobotState, Solver, root
+from continual_learning.schema.names import Engine
 
 NOISE = 1e-2  # of first positions and velocities
 FORWARD_REWARD = 1.25
@@ -39,7 +40,7 @@ class Humanoid(Robot):
     links about the centre of mass [110], their velocities [66], and the torques [23].
     """
 
-    physics: Backend = "mjx"
+    physics: Engine = "mjx"
 
     model = "humanoid.xml"
     healthy = (1.0, 2.0)

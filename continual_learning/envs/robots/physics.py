@@ -9,7 +9,7 @@ again where it is used.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +22,6 @@ from mujoco import mjx
 
 from continual_learning.envs.robots import constraints
 from continual_learning.physics import Engine, Parameters, State, of_one, unroll
-
-Backend = Literal["generalized", "mjx", "unrolled"]
 
 
 class Body(NamedTuple):

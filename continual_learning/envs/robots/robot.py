@@ -21,12 +21,12 @@ from continual_learning.envs.base import Task, Transition
 from continual_learning.envs.episodes import select
 from continual_learning.envs.robots.physics import (
     MJX,
-    Backend,
     Body,
     Generalized,
     Physics,
     Unrolled,
 )
+from continual_learning.schema.names import Engine, Friction, Precision
 
 ABSURD_SPEED = 1e3
 """Above this, in m/s or rad/s, a velocity counts as diverged."""
@@ -87,10 +87,10 @@ class Robot(abc.ABC):
         does by itself. On NVIDIA's that is TF32, of ten bits, with which MJX diverges.
     """
 
-    physics: Backend
-    friction: Literal["applied", "as_released"] = "applied"
+    physics: Engine
+    friction: Friction = "applied"
     solver: Solver | None = None
-    precision: Literal["float32", "default"] = "float32"
+    precision: Precision = "float32"
     _system: System = dataclasses.field(init=False, repr=False)
     _engine: Physics = dataclasses.field(init=False, repr=False)
 
@@ -101,9 +101,9 @@ class Robot(abc.ABC):
 
     def __post_init__(self):
         valid = {
-            "physics": get_args(Backend),
-            "friction": ("applied", "as_released"),
-            "precision": ("float32", "default"),
+            "physics": get_args(Engine),
+            "friction": get_args(Friction),
+            "precision": get_args(Precision),
         }
         for name, values in valid.items():
             if getattr(self, name) not in values:

@@ -27,7 +27,7 @@ class StoreError(RuntimeError):
 
 
 class MachineError(StoreError):
-    """The machine is in the way: a disk, permissions, another process."""
+    """The machine is in the way: a disk, permissions, too little memory, another process."""
 
 
 # Errors of who names a path, or of who changed a folder.
