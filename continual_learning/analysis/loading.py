@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from continual_learning import extras
-from continual_learning.jobs.tree import is_tree
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import spec
+from continual_learning.studies.contents import Part, parts, several
 from continual_learning.studies.store import manifest
 from continual_learning.studies.store.files import StoreError
 from continual_learning.studies.store.parts import HYPER, Parts, in_order, read_part
-from continual_learning.sweeps.contents import Part, parts
-from continual_learning.sweeps.sweep import is_sweep
 
 extras.require("studies", "pyarrow", "pandas")
 
@@ -45,7 +43,7 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
       when tables are put together.
     """
     one = isinstance(folders, str | Path)
-    single = one and not _several(Path(folders))
+    single = one and not several(Path(folders))
     given = [folders] if one else list(folders)
     if not given:
         raise ValueError("load needs at least one folder of a study.")
@@ -90,13 +88,9 @@ def _frame(tables: Mapping[str, pa.Table], single: bool) -> pd.DataFrame:
     return frame
 
 
-def _several(folder: Path) -> bool:
-    return is_tree(folder) or is_sweep(folder)
-
-
 def _with_rows(folder: Path) -> list[Part]:
     """The folder of a study as it is; of a tree or a sweep, the studies that have rows."""
-    if not _several(folder):
+    if not several(folder):
         return [Part(folder)]
     found = [each for each in parts(folder) if _files(Parts(each.path / "metrics"))]
     if not found:

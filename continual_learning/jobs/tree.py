@@ -13,6 +13,7 @@ from continual_learning.installation import DISTRIBUTION
 from continual_learning.jobs.job import Job
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.studies.contents import Part
 from continual_learning.studies.store import documents, manifest
 from continual_learning.studies.store.files import (
     StoreError,
@@ -143,6 +144,11 @@ def studies(folder: str | Path) -> list[Path]:
         return [folder]
     found = read(folder)
     return [each for each in map(found.folder, found.jobs) if (each / manifest.STUDY).is_file()]
+
+
+def parts(folder: Path) -> list[Part]:
+    """Return the studies of the jobs that have begun."""
+    return [Part(each) for each in studies(folder)]
 
 
 def note(path: Path, line: str) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from continual_learning.report.page import make
 from continual_learning.schema.errors import StudyError
+from continual_learning.studies.contents import parts
 from continual_learning.studies.store.parts import Parts
-from continual_learning.sweeps.contents import parts
 
 HOST = "127.0.0.1"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

@@ -6,23 +6,27 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from continual_learning.agents.catalog import Agent
 from continual_learning.analysis.loading import load_part
-from continual_learning.envs.catalog import Stream
 from continual_learning.jobs import tree
 from continual_learning.report import metrics
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import Factor
 from continual_learning.studies import nonfinite, spec
+from continual_learning.studies.contents import Part
+from continual_learning.studies.contents import parts as parts_of
 from continual_learning.studies.experiment import FACTORS, Experiment
 from continual_learning.studies.store import manifest
 from continual_learning.studies.store.parts import HYPER, Parts
 from continual_learning.sweeps import contents
+
+if TYPE_CHECKING:
+    from continual_learning.agents.catalog import Agent
+    from continual_learning.envs.catalog import Stream
 
 BUDGETLESS = ("title", "methods", "seeds", "scales", "data_folder")
 """Fields in which two studies of one experiment may differ."""
@@ -155,7 +159,7 @@ def read(paths: Sequence[str | Path]) -> list[Section]:
     if not paths:
         raise StudyError("Name at least one folder of a study.")
     given = list(map(Path, paths))
-    parts = [each for path in given for each in contents.parts(path)]
+    parts = [each for path in given for each in parts_of(path)]
     if not parts:
         raise StudyError(f"No job of {given[0]} has begun: there is nothing to show yet.")
     places = [each.path.resolve() for each in parts]
@@ -201,7 +205,7 @@ def _missing_jobs(jobs: tree.Tree) -> list[str]:
     ]
 
 
-def _folder(part: contents.Part) -> Folder:
+def _folder(part: Part) -> Folder:
     path = part.path
     study, _ = manifest.read(path)
     if part.lanes is not None:
@@ -247,7 +251,7 @@ def _section(folders: list[Folder]) -> Section:
                 f"{folder.path} has no rows yet: they come when the first chunk is done."
             )
             continue
-        frame = load_part(contents.Part(folder.path, folder.kept))
+        frame = load_part(Part(folder.path, folder.kept))
         if not frame.empty:
             frame = frame.assign(method=frame.method.replace(names))
             notices.extend(_nonfinite(frame))

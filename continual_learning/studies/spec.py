@@ -14,7 +14,7 @@ from continual_learning.envs.catalog import STREAMS
 from continual_learning.networks.catalog import NETWORKS
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
-from continual_learning.schema.fields import Factor, made
+from continual_learning.schema.fields import Factor, fields_of, made
 from continual_learning.schema.registry import Registry
 from continual_learning.studies import earlier, early_stopping
 from continual_learning.studies.experiment import Experiment, MethodSpec, located
@@ -31,13 +31,13 @@ def to_dict(experiment: Experiment) -> dict[str, Any]:
     """Return an experiment as dicts, lists and scalars; what is None is left out."""
     data = {}
     for name in fields_of(Experiment):
-        value = getattr(experiment, name)
+        value: Any = getattr(experiment, name)
         if isinstance(value, Factor):
             data[name] = {"kind": value.kind, **_plain(dataclasses.asdict(value))}
         elif name == "methods":
             data[name] = {n: _plain(dataclasses.asdict(each)) for n, each in value.items()}
         elif value is not None:
-            data[name] = _plain(value)
+            data[name] = _plain(vars(value) if dataclasses.is_dataclass(value) else value)
     for table in (data, *data["methods"].values()):
         for name in ("options", "scales", "lanes"):
             if not table.get(name, True):

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from continual_learning.jobs import tree as trees
+from continual_learning.studies.contents import Part
 from continual_learning.studies.store import manifest
 from continual_learning.studies.study import Study
 from continual_learning.sweeps.lanes import configurations, point
 from continual_learning.sweeps.sweep import is_sweep, read
-
-
-class Part(NamedTuple):
-    """A study in a folder.
-
-    Attributes:
-      path: its own folder.
-      lanes: those whose runs go on in no later rung; None for all.
-    """
-
-    path: Path
-    lanes: list[int] | None = None
 
 
 def stages(folder: Path) -> list[list[Path]]:
@@ -39,12 +27,10 @@ def jobs(folder: Path) -> list[trees.Tree]:
 
 
 def parts(folder: Path) -> list[Part]:
-    """The studies of a folder that have begun: itself, those of its jobs, or those of its sweep.
+    """Return the studies of a sweep that have begun.
 
-    A run of a sweep that went on in a later rung is there alone, with all its rows.
+    A run that went on in a later rung is there alone, with all its rows.
     """
-    if not is_sweep(folder):
-        return [Part(each) for each in trees.studies(folder)]
     names, found = list(read(folder).grid.values), []
     for stage in stages(folder):
         last: list[Part] = []
