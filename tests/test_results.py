@@ -1,10 +1,12 @@
 """Numbers in the texts of results/ are those of the files beside them."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from results.continual_minatar import bookkeeping
 from results.continual_minatar import summarise as continual_minatar
 from results.permuted_mnist import summarise
 from results.random_labels import summarise as random_labels
@@ -93,6 +95,31 @@ def test_the_table_of_continual_minatar():
     assert continual_minatar.beside_paper(rows) in (folder / "README.md").read_text()
     assert (rows.groupby("method").size() == 5 * 75).all()
     assert [*rows.method.unique()] == [*continual_minatar.STUDY.methods]
+
+
+def test_what_is_said_of_the_papers_bookkeeping():
+    folder = Path(continual_minatar.__file__).parent
+    found = json.loads((folder / "bookkeeping.json").read_text())
+    text = (folder / "README.md").read_text()
+    for key, label in (
+        ("alone", "left alone"),
+        ("with_evaluations", "with the trainer's evaluations"),
+    ):
+        row = found[key]
+        cells = [
+            row["episodes"],
+            row["true_return"],
+            f"{row['cut_by_the_limit']:.0%}".replace("%", " %"),
+        ]
+        cells += [row["logged_mean"], row["logged_highest"]]
+        assert " | ".join(map(str, [f"| {label}", *cells])) + " |" in text
+    # More than an episode of 1,000 steps can pay.
+    assert found["with_evaluations"]["logged_mean"] > 200 > found["alone"]["logged_highest"]
+
+
+def test_the_player_of_the_bookkeeping_lives_long():
+    found = bookkeeping.logged(evaluations=False, steps=300)
+    assert found["episodes"] < 6
 
 
 def test_what_is_said_of_continual_minatar():
