@@ -1,9 +1,9 @@
 """Makes the tables and the figure of this folder from the folders of the studies.
 
-    python results/permuted_mnist/summarise.py runs/permuted_mnist runs/thresholds
+    python results/permuted_mnist/summarise.py runs/permuted_mnist runs/redo runs/regrama
 
-The second is that of older thresholds; either may be `-`, to be left out. It needs the extras
-`studies` and `figures`.
+The first may be `-`, to be left out. The others are those of older thresholds: their methods take
+the place of what `thresholds.csv` has of them. It needs the extras `studies` and `figures`.
 """
 
 import sys
@@ -22,7 +22,8 @@ METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb"))
 TASKS = 200
 BLOCK = 20  # tasks
 UNITS = 256
-RESETS = 1499  # every 1,000 updates, not in the first
+UPDATES = 7500  # of a task
+EVERY = 1000  # updates between two resets
 WINDOW = 9  # tasks
 ACCURACIES = ["test_accuracy", "online_accuracy"]
 OTHERS = ["dormant_ratio", "srank", "effective_rank", "parameter_norm"]
@@ -46,17 +47,25 @@ def by_block(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_older_thresholds(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The same of what is finished with older thresholds, and the units reset until then."""
-    finished = metrics.method[metrics.task == TASKS - 1].unique()
-    metrics = metrics[metrics.method.isin(finished)]
+    """Return the same of the blocks that are finished, and the units reset until then."""
     blocks = metrics.assign(first_task=metrics.task // BLOCK * BLOCK)
+    blocks = blocks[
+        blocks.groupby(["method", "seed", "first_task"]).task.transform("size") == BLOCK
+    ]
     reset = blocks.groupby(["method", "seed", "first_task"]).units_reset.max()
-    return by_block(metrics).merge(reset.reset_index())
+    return by_block(blocks).merge(reset.reset_index())
+
+
+def finished(blocks: pd.DataFrame) -> list[str]:
+    """Return the methods that have all tasks."""
+    return [*blocks.method[blocks.first_task == TASKS - BLOCK].unique()]
 
 
 def share_reset(older: pd.DataFrame) -> pd.Series:
-    """Which share of the hidden units a reset takes, by method and seed."""
-    return older.groupby(["method", "seed"]).units_reset.max() / (RESETS * UNITS)
+    """Return which share of the hidden units a reset takes, by method and seed."""
+    runs = older.groupby(["method", "seed"])
+    updates = (runs.first_task.max() + BLOCK) * UPDATES
+    return runs.units_reset.max() / ((updates // EVERY - 1) * UNITS)  # none before the first update
 
 
 def table(blocks: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS) -> str:
@@ -102,15 +111,17 @@ def figure(curves: pd.DataFrame) -> Any:
     )
 
 
-def main(study: str, older: str) -> None:
-    """Writes the files and prints the tables of the README."""
+def main(study: str, *older: str) -> None:
+    """Write the files and print the tables of the README."""
     if study != "-":
         published(Path(study))
-    if older != "-":
-        blocks = with_older_thresholds(load(older))
-        blocks.to_csv(HERE / "thresholds.csv", index=False, float_format="%.6g")
-        methods = blocks.method.unique()
-        print("\n\n".join(table(blocks, name, methods) for name in ACCURACIES))
+    if older:
+        file = HERE / "thresholds.csv"
+        found, before = with_older_thresholds(load(older)), pd.read_csv(file)
+        blocks = pd.concat([before[~before.method.isin(found.method)], found])
+        blocks = blocks.sort_values("method", kind="stable")
+        blocks.to_csv(file, index=False, float_format="%.6g")
+        print("\n\n".join(table(blocks, name, finished(blocks)) for name in ACCURACIES))
         print(share_reset(blocks).groupby("method").agg(["min", "mean", "max"]))
 
 

@@ -256,10 +256,11 @@ def test_delayed_ants_draw_their_delays():
     for name in ("observation_delay", "action_delay"):
         both = list(zip(drawn[name], drawn[f"{name}_high"], strict=True))
         assert all(0 <= low < high <= 8 for low, high in both) and len(set(both)) > 8
-    for name in ("delayed_ant_constant", "delayed_ant_blind"):
-        drawn = delays(name, 20)
-        assert {*drawn["action_delay"]} <= {*range(9)} and len({*drawn["action_delay"]}) > 4
-    assert drawn["observation_delay"] == [0] * 20
+    constant, blind = delays("delayed_ant_constant", 40), delays("delayed_ant_blind", 20)
+    for values in (*constant.values(), blind["action_delay"]):
+        assert {*values} <= {*range(9)} and len({*values}) > 4
+    assert constant["observation_delay"] != constant["action_delay"]
+    assert blind["observation_delay"] == [0] * 20
 
 
 def test_the_ramp_grows_in_turns():

@@ -37,8 +37,8 @@ class PublishedReturn:
     environments in training and plays deterministic episodes in them, until `until` have ended.
     Training goes on wherever that left the environments, with the observation from before, and
     steps that the evaluation made count towards the time limit. The sum of an episode's rewards
-    goes on as if nothing had happened. So what is logged adds up parts of several episodes, and few
-    of them are cut by the time limit.
+    goes on as if nothing had happened. So what is logged adds up parts of several episodes, and
+    fewer of them are cut by the time limit.
 
     Attributes:
       episodes: the training environments.

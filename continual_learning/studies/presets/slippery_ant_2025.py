@@ -1,9 +1,9 @@
 """SlipperyAnt as the trainer of August and September 2025 ran it, which made the paper's figure.
 
-The released code differs from that trainer in three ways. The trainer clipped sampled actions to ±5
-but stored the log density of the unclipped ones; it clipped training rewards to [−5, 10]; and, as
-in the release, friction stayed 1 in every task. Methods have the values of the paper; CPR draws
-fresh weights from He's uniform distribution, as it did there.
+That trainer differs from the released code in two ways: it clipped sampled actions to ±5 but stored
+the log density of the unclipped ones, and it clipped training rewards to [−5, 10]. As in the
+release, friction stayed 1 in every task. Methods have the values of the paper; CPR draws fresh
+weights from He's uniform distribution, as it did there.
 """
 
 from continual_learning.studies.presets import slippery_ant
