@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +17,14 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
     def public() -> Any:
         return importlib.import_module(f"{package}.public")
 
+    def is_module(name: str) -> bool:
+        return importlib.util.find_spec(f"{package}.{name}") is not None
+
     def __getattr__(name: str) -> Any:
-        if name != "__all__" and (name.startswith("__") or name not in public().__all__):
+        special = name.startswith("__") and name != "__all__"
+        # `from package import module` asks here before it imports the module, which may be one that
+        # `public` itself is about to import.
+        if special or is_module(name) or name not in public().__all__:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(public(), name)
 
