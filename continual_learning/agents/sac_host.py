@@ -21,7 +21,7 @@ from continual_learning.agents.sac_config import SACConfig
 from continual_learning.agents.sac_learner import SACLearner
 from continual_learning.agents.sac_update import METRICS, Learner
 from continual_learning.agents.statistics import disjoint
-from continual_learning.envs.host.pool import Pool
+from continual_learning.envs.host.pool import Pool, state_like
 from continual_learning.envs.host.protocol import HostStream
 
 
@@ -168,9 +168,13 @@ class HostSAC:
 
     @property
     def like(self) -> HostSACState:
-        """A tree like the state."""
+        """A tree like the state; no worker is started.
+
+        It may be asked for in a thread, with whose end Linux would end workers that it started.
+        """
         learner, replay, *_ = self._arguments["learn"]
-        state = self._state(learner, replay, *self._start())
+        pool = state_like(self._stream, len(self._seeds), self._environments)
+        state = HostSACState(self._keys, learner, replay, pool, *self._start())
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
 
     @property

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from continual_learning.envs.host import Pool
+from continual_learning.envs.host.pool import state_like
 from continual_learning.envs.host.worker import episode_seed
 from tests.envs.host.toys import CountingStream, gone
 
@@ -153,10 +154,11 @@ def test_a_state_before_the_first_task_has_the_same_shapes(shared):
         with pytest.raises(RuntimeError, match=r"no task has begun; call enter"):
             pool.step(actions())
     shared.enter(0)
-    after = shared.state()
-    assert {n: (a.shape, a.dtype) for n, a in before.items()} == {
-        n: (a.shape, a.dtype) for n, a in after.items()
-    }
+    after, like = shared.state(), state_like(CountingStream(), len(SEEDS), ENVIRONMENTS)
+    shapes = [
+        {name: (x.shape, x.dtype) for name, x in each.items()} for each in (before, after, like)
+    ]
+    assert shapes[0] == shapes[1] == shapes[2]
 
 
 def test_environments_that_cannot_be_saved_begin_a_new_episode():
