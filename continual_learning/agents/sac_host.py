@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from continual_learning.agents.base import QUICK, HostTrainer, Hyper, MakeOptimizer, planned_bytes
-from continual_learning.agents.host_evaluate import HostEvaluation
+from continual_learning.agents.host_evaluate import HostEvaluation, playable
 from continual_learning.agents.host_statistics import HostColumns, Tally, in_last_row
 from continual_learning.agents.replay import ReplayState
 from continual_learning.agents.sac_calls import SACCalls, Step, outcome
@@ -266,7 +266,7 @@ class HostSAC:
             observation = jax.device_put(pool.observation)
             params = run.learner.params["policy"]
             action = self._calls.act(params, self._keys, np.int32(number), observation)
-            pool.step_async(np.asarray(action))
+            pool.step_async(playable(action))
             if waiting is not None:
                 self._learn_from(run, waiting)
             reached = pool.step_wait()

@@ -146,6 +146,12 @@ class Pool:
                 f"Pool: actions must be {expected.dtype} {list(expected.shape)}, got "
                 f"{actions.dtype} {list(actions.shape)}."
             )
+        if not np.isfinite(actions).all():
+            seed, number = np.argwhere(~np.isfinite(actions))[0, :2]
+            raise ValueError(
+                f"Pool: the actions {actions[seed, number]} for environment {number} of seed "
+                f"{self.seeds[seed]} are not finite."
+            )
         expected[:] = actions
         self._workers.begin(STEP)
         self._stepping = True

@@ -198,6 +198,10 @@ def test_a_step_in_two_parts(shared):
     [
         (np.zeros((2, 3)), r"must be float32 \[2, 3, 2\], got float64 \[2, 3\]"),
         (np.zeros((2, 3, 2), int), r"got int64 \[2, 3, 2\]"),
+        (
+            np.where(np.arange(12).reshape(2, 3, 2) == 9, np.nan, np.zeros(1, np.float32)),
+            r"the actions \[ 0. nan\] for environment 1 of seed 11 are not finite",
+        ),
     ],
 )
 def test_wrong_actions_are_refused(shared, wrong, told):
