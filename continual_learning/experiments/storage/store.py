@@ -230,7 +230,7 @@ class Store:
         return {m: self._complete(m) for m in methods}
 
     def lost_rows(self, method: str) -> Path | None:
-        """The first part that is missing before the newest checkpoint, if one is."""
+        """The first part that is missing or cut off before the newest checkpoint, if one is."""
         kept = self._checkpoints.of(method)
         whole = self._parts.whole(method, kept[-1] + 1) if kept else 0
         return self._parts.path(method, whole) if kept and whole <= kept[-1] else None
