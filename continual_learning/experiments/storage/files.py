@@ -144,6 +144,14 @@ def new_folder(path: Path) -> Iterator[Path]:
         sync(path.parent)
 
 
+def check_no_links(path: Path) -> None:
+    """Raises if a file or a folder, or something in that, is a symbolic link to elsewhere."""
+    for each in (path, *path.glob("*")):
+        if each.is_symlink():
+            with explained("use", each):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(each))
+
+
 def remove_folder(path: Path) -> None:
     """Removes a folder; it is gone at once, and never seen half empty."""
     draft = draft_of(path)

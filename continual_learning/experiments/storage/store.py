@@ -20,6 +20,7 @@ from continual_learning.experiments.storage import checkpoint, manifest
 from continual_learning.experiments.storage.checkpoints import Checkpoints
 from continual_learning.experiments.storage.files import (
     StoreError,
+    check_no_links,
     explained,
     make_folder,
     sweep,
@@ -297,6 +298,8 @@ class Store:
         self._parts.drop_after(method, None)
 
     def _sweep(self) -> None:
+        for folder in (self._parts.folder, self._checkpoints.folder):
+            check_no_links(folder)
         sweep(self.path)
         self._parts.sweep()
         self._checkpoints.sweep()
