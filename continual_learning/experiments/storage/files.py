@@ -16,6 +16,8 @@ _ADVICE = {
     errno.EDQUOT: "The disk quota is used up: free some space, then resume.",
     errno.EACCES: "Check the permissions of the folder, or copy the study to one you may write to.",
     errno.EPERM: "Check the permissions of the folder, or copy the study to one you may write to.",
+    errno.EEXIST: "There is a file of that name: choose another one.",
+    errno.ENOTDIR: "A file stands where a folder should: choose another name.",
     errno.ELOOP: "It is a symbolic link, which is not followed here: remove it.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
     errno.EROFS: "The file system is read-only: copy the study to one you may write to.",
