@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from continual_learning.agents.base import QUICK, HostTrainer, Hyper, MakeOptimizer, planned_bytes
-from continual_learning.agents.host_evaluate import HostEvaluation
+from continual_learning.agents.host_evaluate import HostEvaluation, playable
 from continual_learning.agents.host_statistics import HostColumns, Tally, in_last_row
 from continual_learning.agents.replay import ReplayState
 from continual_learning.agents.sac_calls import SACCalls, Step, outcome
@@ -21,7 +21,7 @@ from continual_learning.agents.sac_config import SACConfig
 from continual_learning.agents.sac_learner import SACLearner
 from continual_learning.agents.sac_update import METRICS, Learner
 from continual_learning.agents.statistics import disjoint
-from continual_learning.envs.host.pool import Pool
+from continual_learning.envs.host.pool import Pool, state_like
 from continual_learning.envs.host.protocol import HostStream
 
 
@@ -168,9 +168,13 @@ class HostSAC:
 
     @property
     def like(self) -> HostSACState:
-        """A tree like the state."""
+        """A tree like the state; no worker is started.
+
+        It may be asked for in a thread, with whose end Linux would end workers that it started.
+        """
         learner, replay, *_ = self._arguments["learn"]
-        state = self._state(learner, replay, *self._start())
+        pool = state_like(self._stream, len(self._seeds), self._environments)
+        state = HostSACState(self._keys, learner, replay, pool, *self._start())
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
 
     @property
@@ -262,7 +266,7 @@ class HostSAC:
             observation = jax.device_put(pool.observation)
             params = run.learner.params["policy"]
             action = self._calls.act(params, self._keys, np.int32(number), observation)
-            pool.step_async(np.asarray(action))
+            pool.step_async(playable(action))
             if waiting is not None:
                 self._learn_from(run, waiting)
             reached = pool.step_wait()

@@ -58,7 +58,9 @@ def join(args: argparse.Namespace) -> None:
     for name, value in given.items():
         if name not in _EXAMPLES:
             raise unknown("value of --distributed", name, _EXAMPLES)
-        if isinstance(value, str) != (name == "coordinator"):
+        least = 1 if name == "processes" else 0
+        counted = bounds.whole(value) and value >= least
+        if not (isinstance(value, str) if name == "coordinator" else counted):
             raise StudyError(f"--distributed {name}={value}: write {_EXAMPLES[name]}.")
     from continual_learning.experiments import processes
 

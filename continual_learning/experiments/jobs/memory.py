@@ -35,6 +35,9 @@ def attempt(tree: trees.Tree, name: str, **running: Any) -> int | None:
       arrays of the program alive.
     """
     study, folder = tree.job(name).study, tree.folder(name)
+    whole = name[:-1]  # of a half
+    if whole and whole not in tree.jobs and tree.folder(whole).is_dir():
+        _retire(tree.folder(whole))  # again, where a kill came before it was done
     tree.failure(name).unlink(missing_ok=True)
     try:
         if (folder / manifest.STUDY).is_file():

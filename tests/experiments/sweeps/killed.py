@@ -1,6 +1,9 @@
 """Sweeps that are killed before each of their changes on the disk, and given again.
 
-python -m tests.experiments.sweeps.killed FOLDER HALVING FIRST STRIDE
+python -m tests.experiments.sweeps.killed FOLDER KIND FIRST STRIDE
+
+KIND is "whole", "halving" or "divided": in the last, programs of more than two lanes run out of
+memory after a chunk and become two, which go on.
 
 Each in a child of this process, which has imported everything and made no array: a fork copies no
 threads. The numbers are those of NumPy, so that nothing is compiled.
@@ -10,15 +13,17 @@ import os
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from continual_learning import cli
 from continual_learning.agents.base import HostTrainer
 from continual_learning.cli import sweep_runs
-from continual_learning.experiments import build, launch
+from continual_learning.experiments import build, launch, runner
 from tests.experiments.test_store_kill import in_child
 
 GRID = ["max_reset=0.01,0.02,0.03,0.04"]
+FITTING = 2
 STATE = {"sum": np.float64, "done": np.int64, "chunks": np.int64}
 
 
@@ -64,33 +69,55 @@ class Program:
         pass
 
 
-def trainer(experiment, method, shared):
-    def program(seeds, keys, hyper):
-        return Program(experiment.steps_per_task, seeds, hyper)
+class LargeProgram(Program):
+    """Runs out of memory after a chunk, unless it has few lanes."""
 
-    return HostTrainer(program, experiment.tasks, "test_accuracy")
+    def chunk(self, state):
+        if len(self.seeds) > FITTING and state["done"][0]:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory.")
+        return super().chunk(state)
 
 
-def sweep(out: Path, halving: bool) -> None:
+def trainer_of(kind):
+    made = LargeProgram if kind == "divided" else Program
+
+    def trainer(experiment, method, shared):
+        def program(seeds, keys, hyper):
+            return made(experiment.steps_per_task, seeds, hyper)
+
+        return HostTrainer(program, experiment.tasks, "test_accuracy")
+
+    return trainer
+
+
+def run_method(*args, **more):
+    """As the study does, with a checkpoint after every chunk."""
+    return runner.run_method(*args, **more | {"checkpoint_seconds": 0.0})
+
+
+def sweep(out: Path, kind: str) -> None:
     words = ["sweep", "permuted_digits", "--method", "cpr", "--grid", *GRID, "--seeds", "2"]
     words += ["--tasks", "2", "--rows-per-task", "1", "--lanes", "3", "--quiet", "--out", str(out)]
-    assert cli.main([*words, *(["--halving", "2"] if halving else [])]) == 0
+    assert cli.main([*words, *(["--halving", "2"] if kind == "halving" else [])]) == 0
 
 
-def main(base: Path, halving: bool, first: int, stride: int) -> None:
+def main(base: Path, kind: str, first: int, stride: int) -> None:
     """Folders `0000` (not killed) and one for each kill, all gone on with to their end."""
     os.environ["XDG_CACHE_HOME"] = str(base / "cache")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    in_child(0, lambda: sweep(base / "0000", halving))
+    in_child(0, lambda: sweep(base / "0000", kind))
     killed, number = True, first - stride
     while killed:
         number += stride
         folder = base / f"{number:04d}"
-        killed = in_child(number, lambda folder=folder: sweep(folder, halving))
-        in_child(0, lambda folder=folder: sweep(folder, halving))
+        killed = in_child(number, lambda folder=folder: sweep(folder, kind))
+        in_child(0, lambda folder=folder: sweep(folder, kind))
 
 
 if __name__ == "__main__":
-    build.trainer, build.data = trainer, lambda experiment: ()
-    assert sweep_runs and launch  # imported before the first fork
-    main(Path(sys.argv[1]), sys.argv[2] == "halving", int(sys.argv[3]), int(sys.argv[4]))
+    base, kind = Path(sys.argv[1]), sys.argv[2]
+    build.trainer, build.data = trainer_of(kind), lambda experiment: ()
+    assert sweep_runs  # imported before the first fork
+    if kind == "divided":
+        launch.run_method = run_method
+    main(base, kind, int(sys.argv[3]), int(sys.argv[4]))

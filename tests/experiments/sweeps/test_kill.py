@@ -41,8 +41,10 @@ def numbers(folder):
     [
         ("halving", 40, 60, 3),
         ("whole", 7, 40, 2),
+        ("divided", 60, 60, 2),
         *(pytest.param("halving", n, 4, 40, marks=pytest.mark.slow) for n in (1, 2, 3, 4)),
         *(pytest.param("whole", n, 2, 30, marks=pytest.mark.slow) for n in (1, 2)),
+        *(pytest.param("divided", n, 4, 30, marks=pytest.mark.slow) for n in (1, 2, 3, 4)),
     ],
 )
 def test_killed_before_every_event(tmp_path, kind, first, stride, least):
