@@ -89,22 +89,3 @@ def test_importing_starts_no_backend():
         "assert not xla_bridge.backends_are_initialized()"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
-
-
-PACKAGES = sorted(
-    ".".join(file.parent.relative_to(ROOT).parts)
-    for file in (ROOT / "continual_learning").rglob("__init__.py")
-)
-MODULES = sorted(
-    ".".join(file.relative_to(ROOT).with_suffix("").parts)
-    for file in (ROOT / "continual_learning").rglob("*.py")
-    if not file.name.startswith("__")
-)
-
-
-@pytest.mark.parametrize(
-    "module",
-    [*PACKAGES, *(pytest.param(each, marks=pytest.mark.slow) for each in MODULES)],
-)
-def test_any_module_may_be_imported_first(module):
-    subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, check=True)

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from continual_learning.envs.base import DiscreteEnvironment, Environment, Transition
-    from continual_learning.envs.catalog.stream import (
-        STREAMS,
-        Examples,
-        OnDevice,
-        OnHost,
-        Stream,
-    )
+    from continual_learning.envs.catalog.stream import STREAMS, Examples, OnDevice, OnHost, Stream
     from continual_learning.envs.datasets.dataset import Dataset, load_dataset
     from continual_learning.envs.datasets.stream import SupervisedStream, Task
     from continual_learning.envs.draws import (

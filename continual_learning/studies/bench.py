@@ -18,6 +18,7 @@ from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, provenance
 from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.runner import Lanes, program_of
+from continual_learning.studies.store.files import explained, writing
 from continual_learning.studies.study import Study
 from continual_learning.studies.timings import Timings
 
@@ -92,6 +93,9 @@ def timed(
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """Waits for other measurements on this machine: they compile side by side, and run in turn."""
-    with open(Path(tempfile.gettempdir()) / f"continual_bench_{os.getuid()}.lock", "w") as file:
+    path = Path(tempfile.gettempdir()) / f"continual_bench_{os.getuid()}.lock"
+    with explained("lock", path):
+        file = writing(path, new=False)
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 from continual_learning.studies.experiment import Experiment
 
 if TYPE_CHECKING:
-    from continual_learning.agents.common.trainer import (
-        HostTrainer,
-        Hyper,
-        MakeOptimizer,
-        Trainer,
-    )
+    from continual_learning.agents.common.trainer import HostTrainer, Hyper, MakeOptimizer, Trainer
 
 
 def fitted(experiment: Experiment) -> Experiment:

@@ -148,7 +148,7 @@ def status(path: Path) -> str:
         if ended_by_collapse(store, experiment, method):
             word = "ended by collapse"
         if lost := store.lost_rows(method):
-            word = f"to resume: {lost.name} is missing"
+            word = f"to resume: {lost.name} is {'cut off' if lost.exists() else 'missing'}"
         lines.append(f"  {method:16} {finished:5} of {total} chunks  {word}")
     return "\n".join(lines)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from continual_learning import extras
 from continual_learning.jobs import tree as trees
+from continual_learning.studies.store.files import check_no_links
 from continual_learning.sweeps.grid import Configuration, Grid
 from continual_learning.sweeps.lanes import Point, candidates, point
 from continual_learning.sweeps.sweep import Sweep, batch_folder, first_jobs
@@ -35,6 +36,7 @@ class Suggestions:
     def __init__(self, folder: Path, grid: Grid):
         optuna = self._optuna = extras.load("optuna")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
+        check_no_links(folder / FILE)
         file = optuna.storages.journal.JournalFileBackend(str(folder / FILE))
         self._grid = grid
         self._study: Any = optuna.create_study(

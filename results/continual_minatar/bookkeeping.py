@@ -14,7 +14,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from continual_learning.agents.published_return import PublishedReturn
+from continual_learning.agents.sac.published_return import PublishedReturn
 from continual_learning.envs import Episodes, MinAtar
 from continual_learning.envs.minatar import space_invaders as game
 from continual_learning.envs.minatar.board import FIRE, LEFT, RIGHT, SIZE

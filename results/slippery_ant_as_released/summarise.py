@@ -12,13 +12,13 @@ import altair as alt
 import pandas as pd
 
 from continual_learning.analysis import curves as curves_of
-from continual_learning.analysis.paper.numbers import results
 from continual_learning.analysis.style import COLOURS, name
 from continual_learning.analysis.summary import as_published
 from continual_learning.analysis.summary import ours as of_seeds
-from continual_learning.analysis.tables.table import measured
-from continual_learning.analysis.tables.writers import shown
-from continual_learning.experiments import registry
+from continual_learning.paper.numbers import results
+from continual_learning.paper.tables.table import measured
+from continual_learning.paper.tables.writers import shown
+from continual_learning.studies import registry
 
 HERE = Path(__file__).parent
 OURS = ("latest_return", "episode_return")

@@ -7,11 +7,7 @@ import optax
 import pytest
 
 from continual_learning.agents.supervised.config import ClassifierConfig
-from continual_learning.agents.supervised.train import (
-    STREAM,
-    ClassifierData,
-    classifier,
-)
+from continual_learning.agents.supervised.train import STREAM, ClassifierData, classifier
 from continual_learning.envs.catalog import Examples
 from continual_learning.envs.datasets.stream import SupervisedStream
 from continual_learning.networks import MLP

@@ -38,7 +38,13 @@ WITH = {
     "--trials": ["--sampler", "optuna"],
     "--port": ["--watch"],
 }
-NAMED = ["", "num_cpus=", "address=", "timeout_min=", "setup=", "every=", "cpr.every=", "tasks="]
+NAMED = {
+    "--distributed": ["", "coordinator=", "processes=", "process="],
+    "--grid": ["", "every="],
+    "--ray": ["", "num_cpus=", "address=", "x="],
+    "--set": ["", "every=", "cpr.every=", "tasks="],
+    "--slurm": ["", "timeout_min=", "setup=", "x="],
+}
 
 
 @pytest.fixture
@@ -114,7 +120,7 @@ def test_every_text_for_every_option(accepted, capsys, name, stride):
     given = [
         [*words, *WITH.get(option, []), option, f"{before}{text}"]
         for option in options(capsys, words)
-        for before in (NAMED if option in ("--ray", "--slurm", "--grid", "--set") else [""])
+        for before in NAMED.get(option, [""])
         for text in cases.TEXTS
     ]
     for each in given[::stride]:
@@ -149,6 +155,8 @@ def test_every_text_for_what_is_named(accepted, capsys, command):
         (["--launcher", "ray", "--ray", "address=5"], "address must be text"),
         (["--launcher", "submitit", "--slurm", "timeout_min=x"], "must be a whole number above 0"),
         (["--launcher", "local", "--parallel", "9" * 30], "must be a whole number, at least 1"),
+        (["--launcher", "ray", "--ray", "gpus=1"], "Unknown option of the launcher ray 'gpus'"),
+        (["--distributed", "processes=99999999999", "process=0"], "write processes=2"),
     ],
 )
 def test_absurdities(accepted, capsys, more, told):

@@ -42,8 +42,9 @@ def sweep(path):
 
 
 @pytest.fixture
-def still(monkeypatch):
-    """Nothing runs: what would is 0."""
+def still(monkeypatch, tmp_path):
+    """Nothing runs: what would is 0. Reports are written to where nobody is disturbed."""
+    monkeypatch.chdir(tmp_path)
     for module, name in [(launch, "_go"), (launch, "prepare"), (sweep_runs, "go"), (manage, "_go")]:
         monkeypatch.setattr(module, name, lambda *args, **more: 0)
     monkeypatch.setattr(manage, "_check", lambda *args: None)

@@ -34,7 +34,10 @@ def test_options(tmp_path, capsys):
         Ray(num_gpus="all")  # pyright: ignore[reportArgumentType]
     run = ["run", "permuted_digits", "--scale", "smoke", "--out", str(tmp_path / "new")]
     for words, message in [
-        (["--launcher", "ray", "--ray", "gpus=1"], "The launcher ray does not take these options"),
+        (
+            ["--launcher", "ray", "--ray", "gpus=1"],
+            "Unknown option of the launcher ray",
+        ),
         (["--launcher", "ray", "--ray", "address"], "--ray address: write NAME=VALUE"),
         (["--launcher", "ray", "--ray", "address=none"], "leave it out instead"),
         (["--launcher", "ray", "--ray", "num_gpus=1", "num_gpus=2"], "num_gpus is given twice"),

@@ -1,5 +1,7 @@
 """SAC on the host as studies: presets, errors, exact resume, every method, Gymnasium."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from continual_learning import cli
 from continual_learning.analysis import load
 from continual_learning.envs import host as environments
 from continual_learning.envs.catalog.metaworld import MetaWorldTasks
+from continual_learning.envs.host import process
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, launch, registry, spec
 from continual_learning.studies.runner import Lanes
@@ -167,3 +170,19 @@ def test_environments_of_gymnasium(tmp_path):
     rows = load(out)
     assert rows.step.tolist() == [8, 16] * 2 and "success" not in rows
     np.testing.assert_array_equal(rows.reward, 1)
+
+
+def test_workers_of_every_method_end_with_the_process(tmp_path, monkeypatch):
+    """Linux ends them with the thread that started them: it must be the main one."""
+    parents, lifeline = [], process._lifeline
+
+    def noted():
+        parents.append(lifeline())
+        return parents[-1]
+
+    monkeypatch.setattr(process, "_lifeline", noted)
+    words = ["run", "gymnasium", "--methods", "adam,cpr,redo", "--seeds", "1", "--no-diagnostics"]
+    sizes = {**TINY, "tasks": 1, "hidden": "4", "replay_ratio": 1}
+    more = [w for n, v in sizes.items() for w in (f"--{n.replace('_', '-')}", str(v))]
+    assert cli.main([*words, *more, "--quiet", "--out", str(tmp_path / "a")]) == 0
+    assert parents == [str(os.getpid())] * 3

@@ -83,3 +83,18 @@ def test_a_run_that_is_finite_is_not_stopped(tmp_path, capsys):
     assert capsys.readouterr().err == ""
     [section] = studies.read([tmp_path / "a"])
     assert section.notices == []
+
+
+HOST = ["run", "gymnasium", "--methods", "adam", "--seeds", "1", "--quiet", "--hidden", "4"]
+HOST += ["--environments", "2", "--vector-steps-per-task", "60", "--steps-per-row", "10"]
+HOST += ["--rows-per-chunk", "1", "--capacity", "40", "--batch", "4", "--learning-starts", "8"]
+HOST += ["--eval-every", "60", "--eval-episodes", "1", "--workers", "1", "--no-diagnostics"]
+
+
+def test_an_agent_that_diverges_is_told_and_no_environment_is_blamed(tmp_path, capsys):
+    pytest.importorskip("gymnasium")
+    out = tmp_path / "a"
+    assert cli.main([*HOST, "--set", "adam.learning_rate=1e30", "--out", str(out)]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith(f"Warning: {TOLD}") and said.count("Warning") == 1
+    assert load(out).step.tolist() == [20, 40, 60, 80, 100, 120]

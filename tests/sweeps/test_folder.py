@@ -12,8 +12,8 @@ from continual_learning.report import studies
 from continual_learning.report.live import Live
 from continual_learning.report.series import locate
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies.store.files import StoreError
 from continual_learning.studies.contents import Part, parts
+from continual_learning.studies.store.files import StoreError
 from continual_learning.sweeps.sweep import Setup, read_setup
 from tests.sweeps import here as launcher
 from tests.sweeps import hill as problem

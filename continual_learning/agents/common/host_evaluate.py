@@ -105,13 +105,22 @@ class HostEvaluation:
         playing, steps = np.ones(shape, bool), np.zeros(len(self._seeds), np.int32)
         while playing.any():
             steps += playing.sum(axis=1, dtype=np.int32)
-            reached = pool.step(np.asarray(act(params, pool.observation)))
+            reached = pool.step(playable(act(params, pool.observation)))
             over = playing & reached.ended
             for metric, values in found.items():
                 said = reached.metrics[metric] if metric else reached.episode_return
                 values[over] = said[over]
             playing &= ~reached.ended
         return {metric: values.mean(axis=1) for metric, values in found.items()}, steps
+
+
+def playable(actions: Any) -> np.ndarray:
+    """Return actions of policies for a pool, with 0 in place of what is not finite.
+
+    A policy that is no longer finite shows in its losses. It is no fault of the environment, and
+    ends neither the run nor those of other seeds.
+    """
+    return np.nan_to_num(np.asarray(actions), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def column(task: str) -> str:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from continual_learning.agents.common.host_evaluate import playable
 from continual_learning.agents.common.host_statistics import HostColumns, Tally, in_last_row
 from continual_learning.agents.common.lanes import over_lanes
 from continual_learning.agents.common.statistics import disjoint
@@ -28,7 +29,7 @@ from continual_learning.agents.ppo.learner import Learner, PPOLearner
 from continual_learning.agents.ppo.rollout import Rollout
 from continual_learning.agents.ppo.update import Params
 from continual_learning.envs.catalog import OnHost
-from continual_learning.envs.host.pool import Pool
+from continual_learning.envs.host.pool import Pool, state_like
 from continual_learning.envs.host.protocol import HostStream
 
 
@@ -139,9 +140,14 @@ class HostPPO:
 
     @property
     def like(self) -> HostPPOState:
-        """A tree like the state."""
+        """A tree like the state; no worker is started.
+
+        It may be asked for in a thread, with whose end Linux would end workers that it started.
+        """
         learner = jax.eval_shape(self._begin, self._keys, self._hyper)
-        state = self._state(learner, *self._start())
+        pool = state_like(self._stream, len(self._seeds), self._config.environments)
+        latest, iteration = self._start()
+        state = HostPPOState(self._keys, *learner, pool=pool, latest=latest, iteration=iteration)
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
 
     @property
@@ -246,8 +252,8 @@ class HostPPO:
             action, kept, log_prob = self._act(
                 learner, self._keys, number, np.int32(step), observation
             )
-            action = np.asarray(action)
-            pool.step_async(action if action.dtype.kind == "i" else np.clip(action, -1.0, 1.0))
+            played = playable(action)
+            pool.step_async(played if played.dtype.kind == "i" else np.clip(played, -1.0, 1.0))
             reached = pool.step_wait()
             arrays: Any = (observation, kept, log_prob)
             arrays += (reached.reward, reached.terminated, reached.truncated)

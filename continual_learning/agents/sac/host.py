@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.common.host_evaluate import HostEvaluation
+from continual_learning.agents.common.host_evaluate import HostEvaluation, playable
 from continual_learning.agents.common.host_statistics import HostColumns, Tally, in_last_row
 from continual_learning.agents.common.statistics import disjoint
 from continual_learning.agents.common.trainer import (
@@ -28,7 +28,7 @@ from continual_learning.agents.sac.learner import SACLearner
 from continual_learning.agents.sac.replay import ReplayState
 from continual_learning.agents.sac.update import METRICS, Learner
 from continual_learning.envs.catalog import OnHost
-from continual_learning.envs.host.pool import Pool
+from continual_learning.envs.host.pool import Pool, state_like
 from continual_learning.envs.host.protocol import HostStream
 from continual_learning.schema.names import Nonfinite
 
@@ -157,9 +157,13 @@ class HostSAC:
 
     @property
     def like(self) -> HostSACState:
-        """A tree like the state."""
+        """A tree like the state; no worker is started.
+
+        It may be asked for in a thread, with whose end Linux would end workers that it started.
+        """
         learner, replay, *_ = self._arguments["learn"]
-        state = self._state(learner, replay, *self._start())
+        pool = state_like(self._stream, len(self._seeds), self._config.environments)
+        state = HostSACState(self._keys, learner, replay, pool, *self._start())
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), state)
 
     @property
@@ -253,7 +257,7 @@ class HostSAC:
             observation = jax.device_put(pool.observation)
             params = run.learner.params["policy"]
             action = self._calls.act(params, self._keys, np.int32(number), observation)
-            pool.step_async(np.asarray(action))
+            pool.step_async(playable(action))
             if waiting is not None:
                 self._learn_from(run, waiting)
             reached = pool.step_wait()

@@ -46,7 +46,11 @@ class Memory(NamedTuple):
     @classmethod
     def over(cls, file: int, stream: HostStream, count: int) -> Memory:
         """The arrays in a file of `size` bytes, by its descriptor."""
-        buffer = mmap.mmap(file, size(stream, count))
+        return cls.on(mmap.mmap(file, size(stream, count)), stream, count)
+
+    @classmethod
+    def on(cls, buffer: mmap.mmap | bytearray, stream: HostStream, count: int) -> Memory:
+        """The arrays on `size` bytes."""
         arrays, offset = {}, 0
         for name, (shape, dtype) in _layout(stream, count).items():
             arrays[name] = np.ndarray(shape, dtype, buffer, offset)

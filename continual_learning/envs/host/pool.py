@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from continual_learning.envs.host.memory import Memory, size
 from continual_learning.envs.host.process import LIMIT
 from continual_learning.envs.host.protocol import HostStream, HostTimestep
 from continual_learning.envs.host.worker import BEGIN, RESTORE, SAVE, STEP
@@ -146,6 +147,12 @@ class Pool:
                 f"Pool: actions must be {expected.dtype} {list(expected.shape)}, got "
                 f"{actions.dtype} {list(actions.shape)}."
             )
+        if not np.isfinite(actions).all():
+            seed, number = np.argwhere(~np.isfinite(actions))[0, :2]
+            raise ValueError(
+                f"Pool: the actions {actions[seed, number]} for environment {number} of seed "
+                f"{self.seeds[seed]} are not finite."
+            )
         expected[:] = actions
         self._workers.begin(STEP)
         self._stepping = True
@@ -220,14 +227,7 @@ class Pool:
 
     def _kept(self) -> dict[str, np.ndarray]:
         """What makes up the state, the pool's own memory."""
-        kept = {
-            "task": self._memory.task,
-            "episode": self._memory.episode,
-            "observation": self._memory.observation,
-            "episode_return": self._return,
-            "episode_length": self._length,
-            "environment": self._memory.state.view(np.uint32),
-        }
+        kept = _kept(self._memory, self._return)
         return {name: self._shaped(array) for name, array in kept.items()}
 
     def _settle(self, began: np.ndarray) -> None:
@@ -248,3 +248,29 @@ class Pool:
     def _shaped(self, array: np.ndarray) -> np.ndarray:
         """[count, …] as [seeds, environments, …], the same memory."""
         return array.reshape(len(self.seeds), self.environments, *array.shape[1:])
+
+
+def state_like(stream: HostStream, seeds: int, environments: int) -> dict[str, np.ndarray]:
+    """Return arrays in the shapes and types of `Pool.state`, without a pool.
+
+    Args:
+      stream: the tasks.
+      seeds: how many.
+      environments: of each seed.
+    """
+    count = seeds * environments
+    memory = Memory.on(bytearray(size(stream, count)), stream, count)
+    kept = _kept(memory, np.zeros(count, np.float32))
+    return {name: x.reshape(seeds, environments, *x.shape[1:]) for name, x in kept.items()}
+
+
+def _kept(memory: Memory, episode_return: np.ndarray) -> dict[str, np.ndarray]:
+    """What makes up the state of a pool, [count, …]."""
+    return {
+        "task": memory.task,
+        "episode": memory.episode,
+        "observation": memory.observation,
+        "episode_return": episode_return,
+        "episode_length": memory.length,
+        "environment": memory.state.view(np.uint32),
+    }

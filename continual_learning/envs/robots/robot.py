@@ -19,13 +19,7 @@ from etils import epath
 
 from continual_learning.envs.base import Task, Transition
 from continual_learning.envs.episodes import select
-from continual_learning.envs.robots.physics import (
-    MJX,
-    Body,
-    Generalized,
-    Physics,
-    Unrolled,
-)
+from continual_learning.envs.robots.physics import MJX, Body, Generalized, Physics, Unrolled
 from continual_learning.schema.names import Engine, Friction, Precision
 
 ABSURD_SPEED = 1e3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,13 @@ def make(name: str, options: Mapping[str, Any]) -> Launcher:
     """The launcher of that name, with its options."""
     if name not in LAUNCHERS:
         raise unknown("launcher", name, LAUNCHERS)
-    try:
-        return LAUNCHERS[name](**options)
-    except TypeError as error:
-        raise StudyError(f"The launcher {name} does not take these options: {error}.") from None
+    if not isinstance(options, Mapping):
+        raise StudyError(f"options of {name} must be a table, got {bounds.shown(options)}.")
+    valid = [each.name for each in dataclasses.fields(LAUNCHERS[name])]  # pyright: ignore
+    for option in options:
+        if option not in valid:
+            raise unknown(f"option of the launcher {name}", option, valid)
+    return LAUNCHERS[name](**options)
 
 
 def to_dict(launcher: Launcher) -> dict[str, Any]:

@@ -16,6 +16,8 @@ _ADVICE = {
     errno.EDQUOT: "The disk quota is used up: free some space, then resume.",
     errno.EACCES: "Check the permissions of the folder, or copy the study to one you may write to.",
     errno.EPERM: "Check the permissions of the folder, or copy the study to one you may write to.",
+    errno.EEXIST: "There is a file of that name: choose another one.",
+    errno.ENOTDIR: "A file stands where a folder should: choose another name.",
     errno.ELOOP: "It is a symbolic link, which is not followed here: remove it.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
     errno.EROFS: "The file system is read-only: copy the study to one you may write to.",
@@ -142,6 +144,14 @@ def new_folder(path: Path) -> Iterator[Path]:
             _discard(draft)
             raise
         sync(path.parent)
+
+
+def check_no_links(path: Path) -> None:
+    """Raises if a file or a folder, or something in that, is a symbolic link to elsewhere."""
+    for each in (path, *path.glob("*")):
+        if each.is_symlink():
+            with explained("use", each):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(each))
 
 
 def remove_folder(path: Path) -> None:

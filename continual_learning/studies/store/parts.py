@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 INDEX = ("seed", "step", "task")  # whole numbers, in every part
 HYPER = "hyper_"  # begins the name of a column with a hyper-parameter
 
+_MAGIC = b"PAR1"
 _SCHEMA_KEY = b"continual_learning.schema"
 _AFTER_KEY = b"continual_learning.after_checkpoint"
 
@@ -43,9 +45,12 @@ class Parts:
         return dict(sorted(found.items()))
 
     def whole(self, method: str, chunks: int) -> int:
-        """How many of the first `chunks` parts are there before one is missing."""
-        found = self.of(method)
-        return next((chunk for chunk in range(chunks) if chunk not in found), chunks)
+        """How many of the first `chunks` parts are there before one is missing or cut off.
+
+        Only the ends of files are looked at; `readable` reads all of them.
+        """
+        paths = (self.path(method, chunk) for chunk in range(chunks))
+        return next((chunk for chunk, path in enumerate(paths) if not _is_whole(path)), chunks)
 
     def readable(self, method: str, chunks: int) -> tuple[int, str]:
         """How many of the first `chunks` parts can be read before one cannot, and why that is."""
@@ -122,6 +127,17 @@ class Parts:
 def read_part(path: Path) -> pa.Table:
     """The rows of a part; raises a StoreError if it is damaged, a FileNotFoundError if gone."""
     return _parquet(path, lambda file: file.read())
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file is there and ends like Parquet."""
+    try:
+        with reading(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - len(_MAGIC)))
+            return file.read() == _MAGIC
+    except OSError:
+        return False
 
 
 def _read_schema(path: Path) -> pa.Schema:

@@ -20,6 +20,7 @@ from continual_learning.studies.store import checkpoint, manifest
 from continual_learning.studies.store.checkpoints import Checkpoints
 from continual_learning.studies.store.files import (
     StoreError,
+    check_no_links,
     explained,
     make_folder,
     sweep,
@@ -230,7 +231,7 @@ class Store:
         return {m: self._complete(m) for m in methods}
 
     def lost_rows(self, method: str) -> Path | None:
-        """The first part that is missing before the newest checkpoint, if one is."""
+        """The first part that is missing or cut off before the newest checkpoint, if one is."""
         kept = self._checkpoints.of(method)
         whole = self._parts.whole(method, kept[-1] + 1) if kept else 0
         return self._parts.path(method, whole) if kept and whole <= kept[-1] else None
@@ -297,6 +298,8 @@ class Store:
         self._parts.drop_after(method, None)
 
     def _sweep(self) -> None:
+        for folder in (self._parts.folder, self._checkpoints.folder):
+            check_no_links(folder)
         sweep(self.path)
         self._parts.sweep()
         self._checkpoints.sweep()

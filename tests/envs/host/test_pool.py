@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from continual_learning.envs.host import Pool
+from continual_learning.envs.host.pool import state_like
 from continual_learning.envs.host.worker import episode_seed
 from tests.envs.host.toys import CountingStream, gone
 
@@ -153,10 +154,11 @@ def test_a_state_before_the_first_task_has_the_same_shapes(shared):
         with pytest.raises(RuntimeError, match=r"no task has begun; call enter"):
             pool.step(actions())
     shared.enter(0)
-    after = shared.state()
-    assert {n: (a.shape, a.dtype) for n, a in before.items()} == {
-        n: (a.shape, a.dtype) for n, a in after.items()
-    }
+    after, like = shared.state(), state_like(CountingStream(), len(SEEDS), ENVIRONMENTS)
+    shapes = [
+        {name: (x.shape, x.dtype) for name, x in each.items()} for each in (before, after, like)
+    ]
+    assert shapes[0] == shapes[1] == shapes[2]
 
 
 def test_environments_that_cannot_be_saved_begin_a_new_episode():
@@ -196,6 +198,10 @@ def test_a_step_in_two_parts(shared):
     [
         (np.zeros((2, 3)), r"must be float32 \[2, 3, 2\], got float64 \[2, 3\]"),
         (np.zeros((2, 3, 2), int), r"got int64 \[2, 3, 2\]"),
+        (
+            np.where(np.arange(12).reshape(2, 3, 2) == 9, np.nan, np.zeros(1, np.float32)),
+            r"the actions \[ 0. nan\] for environment 1 of seed 11 are not finite",
+        ),
     ],
 )
 def test_wrong_actions_are_refused(shared, wrong, told):

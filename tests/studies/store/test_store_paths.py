@@ -1,15 +1,19 @@
 """Names and files that lead elsewhere: nothing is written or read there, and nothing waits."""
 
 import os
+import tempfile
 
 import pytest
 
 from continual_learning import cli
 from continual_learning.analysis import load
 from continual_learning.jobs import states, tree
+from continual_learning.studies import bench
 from continual_learning.studies.store.files import write_file
 from continual_learning.studies.store.lock import Lock
 from continual_learning.studies.store.store import Store, StoreError
+from continual_learning.sweeps.grid import Grid
+from continual_learning.sweeps.sampling import Suggestions
 from tests.studies.toy_study import ENVIRONMENT, STUDY, state_after, table_of, train
 
 NAMES = ["run:1", "s3://bucket/run", "file:/etc/run", "hdfs:run", "a b'c$d", "-x", "naïve-你好"]
@@ -69,6 +73,37 @@ def test_a_lock_or_a_log_that_is_a_link_is_refused(folder, victim, name):
         Store.open(folder) as store,
     ):
         store.log("hello")
+
+
+@pytest.mark.parametrize("name", ["metrics", "metrics/cpr", "checkpoints", "checkpoints/cpr"])
+def test_a_folder_of_a_study_that_is_a_link_is_refused(folder, victim, name):
+    """Old checkpoints, and parts without one, would be removed where it leads."""
+    with Store.open(folder) as store:
+        train(store, "cpr", 1)
+    elsewhere = victim.parent / "elsewhere"
+    (folder / name).rename(elsewhere)
+    (folder / name).symlink_to(elsewhere)
+    with pytest.raises(StoreError, match=rf"Cannot use .*{name}: .*It is a symbolic link"):
+        Store.open(folder)
+    assert load(folder).equals(table_of({"cpr": 1}))
+    (folder / name).unlink()
+    elsewhere.rename(folder / name)
+    Store.open(folder).close()
+
+
+def test_what_optuna_writes_is_not_followed(tmp_path, victim):
+    pytest.importorskip("optuna")
+    (tmp_path / "optuna.log").symlink_to(victim)
+    with pytest.raises(StoreError, match="symbolic link"):
+        Suggestions(tmp_path, Grid({"a": (1, 2)}))
+
+
+def test_the_lock_of_measurements_is_not_followed(tmp_path, monkeypatch, victim):
+    """Its name in a folder that everybody may write to is known to everybody."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"continual_bench_{os.getuid()}.lock").symlink_to(victim)
+    with pytest.raises(StoreError, match="symbolic link"), bench._alone():
+        pass
 
 
 def test_locks_and_logs_of_jobs_are_not_followed(tmp_path, victim):

@@ -52,7 +52,7 @@ def test_rows_that_both_checkpoints_need_are_asked_for_before_anything_runs(fold
             "Nothing was removed" in message and "files back and resume, or begin anew" in message
         )
     assert names(folder) == before
-    assert Store.read(folder).progress() == {"cpr": 1 if damage is remove else 5}
+    assert Store.read(folder).progress() == {"cpr": 5 if damage is flip else 1}
     part(folder, 1).write_bytes(kept)
     assert check_consistent(folder) == 4
 
@@ -85,7 +85,10 @@ def test_who_only_reads_the_state_needs_no_rows(folder):
 SMALL = ["--tasks", "3", "--examples-per-task", "64", "--rows-per-task", "1", "--hidden", "8"]
 
 
-def test_a_study_without_some_rows_is_not_finished(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("damage", "word"), [(remove, "missing"), (truncate, "cut off"), (empty, "cut off")]
+)
+def test_a_study_without_some_rows_is_not_finished(tmp_path, capsys, damage, word):
     out = tmp_path / "study"
     start = ["run", "permuted_digits", "--methods", "cpr", "--seeds", "1", "--quiet"]
     assert cli.main([*start, *SMALL, "--out", str(out)]) == 0
@@ -94,12 +97,12 @@ def test_a_study_without_some_rows_is_not_finished(tmp_path, capsys):
     assert "3 of 3 chunks  finished" in capsys.readouterr().out
     last = part(out, 2)
     lost = last.read_bytes()
-    last.unlink()
+    damage(last)
     assert cli.main(["status", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "2 of 3 chunks  to resume: part-000002.parquet is missing" in said
+    assert f"2 of 3 chunks  to resume: part-000002.parquet is {word}" in said
     assert cli.main(["resume", str(out), "--quiet"]) == 2  # its only state came after these rows
-    assert f"{last} is missing" in capsys.readouterr().err
+    assert str(last) in capsys.readouterr().err
     last.write_bytes(lost)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
