@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +17,9 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
         return importlib.import_module(f"{package}.public")
 
     def __getattr__(name: str) -> Any:
-        if name != "__all__" and (name.startswith("__") or name not in public().__all__):
+        # `from package import module` asks here first, and imports the module if it is told no.
+        unknown = name.startswith("__") or importlib.util.find_spec(f"{package}.{name}") is not None
+        if name != "__all__" and (unknown or name not in public().__all__):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(public(), name)
 

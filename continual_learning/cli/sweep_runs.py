@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+from continual_learning import plugins
 from continual_learning.cli.jobs import running_of
 from continual_learning.jobs import launchers, manage, states
 from continual_learning.jobs import tree as trees
@@ -173,7 +174,8 @@ def choose(folder: Path, metric: str | None = None) -> int:
     found = ranking(folder, sweep, metric)
     print(printable(selection.describe(found)))
     selection.write_best(folder / BEST, sweep, found)
-    print(f"To run the best with other seeds: {command('run', folder / BEST)} --out DIR")
+    best = command("run", folder / BEST, *plugins.words())
+    print(f"To run the best with other seeds: {best} --out DIR")
     return 0
 
 

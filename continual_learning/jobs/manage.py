@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from continual_learning import extras
+from continual_learning import extras, plugins
 from continual_learning.jobs import launchers, states
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.job import Job
@@ -76,6 +77,9 @@ def _go(
     running: Running,
     within: Path | None = None,
 ) -> int:
+    for job in tree.jobs.values():
+        plugins.need(job.study.plugins)
+    running = dataclasses.replace(running, plugins=tuple(each.file for each in plugins.loaded()))
     wait = within is not None
     ended = launcher.run(tree, names, running, wait=wait) if names else True
     if not ended and not wait:

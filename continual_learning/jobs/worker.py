@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from continual_learning import plugins
 from continual_learning.envs.host.lifeline import end_with
 from continual_learning.jobs import memory
 from continual_learning.jobs import tree as trees
@@ -56,6 +57,9 @@ def _work(tree: trees.Tree, name: str, running: Running) -> int | None:
         if name not in tree.jobs:  # by the process that ran it until now
             return None
         try:
+            for file in running.plugins:
+                plugins.load(file)
+            plugins.need(tree.job(name).study.plugins)
             code = memory.attempt(tree, name, **running.options())
             if code is None:
                 memory.halve(tree, name)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from continual_learning.optim import registry
 from continual_learning.schema.fields import fields_of
 from continual_learning.studies.base import ExperimentSpec, MethodSpec
 
@@ -45,16 +46,9 @@ def tasks_of(spec: ExperimentSpec) -> list[str]:
 
 def default(reset: str | None, option: str) -> Any:
     """What an option of a reset method is where a spec leaves it out; None if not known."""
-    from continual_learning import optim
-
-    classes = {
-        "cpr": optim.CPR,
-        "cbp": optim.CBP,
-        "redo": optim.ReDo,
-        "regrama": optim.ReGraMa,
-        "shrink_perturb": optim.ShrinkAndPerturb,
-    }
-    fields = dataclasses.fields(classes[reset]) if reset in classes else ()
+    if reset is None or reset not in registry.registered():
+        return None
+    fields = dataclasses.fields(registry.get(reset))
     return next((f.default for f in fields if f.name == option), None)
 
 

@@ -8,9 +8,10 @@ import contextvars
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self
 
+from continual_learning.optim import registry
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import check_fields, field, fields_of
@@ -54,9 +55,7 @@ class MethodSpec:
     clip: float | None = field(
         None, positive=True, help="global norm to which gradients are clipped before the optimizer"
     )
-    reset: str | None = field(
-        None, help="reset method: cpr, cbp, redo, regrama, shrink_perturb, or one of your own"
-    )
+    reset: str | None = field(None, help="name of a registered reset method, such as cpr")
     options: Mapping[str, Option] = field(factory=dict, help="arguments of the reset method")
 
     def __post_init__(self):
@@ -240,6 +239,29 @@ class ExperimentSpec(abc.ABC):
                 methods[name] = method.override(**options) if options else method
         fields = {name: value for name, value in values.items() if "." not in name}
         return dataclasses.replace(self, methods=methods, **fields)
+
+    def with_methods(self, names: Iterable[str]) -> Self:
+        """Return the experiment with these methods beside its own.
+
+        A reset method that it has no options for has its defaults, around the base optimizer of the
+        first method without a reset, or else of the first method.
+        """
+        added = [name for name in names if name not in self.methods]
+        if not added:
+            return self
+        known = registry.registered()
+        for name in added:
+            if name not in known:
+                others = [each for each in known if each not in self.methods]
+                raise unknown(f"method of {self.name}", name, [*self.methods, *others])
+        own = list(self.methods.values())
+        base = next((method for method in own if method.reset is None), own[0])
+        methods = dict(self.methods)
+        for name in added:
+            with located(f"methods.{name}"):
+                methods[name] = dataclasses.replace(base, reset=name, options={})
+                methods[name].check_options()
+        return dataclasses.replace(self, methods=methods)
 
     def override(self, **changes: Any) -> Self:
         """With other values, by name: `tasks`, `cpr.max_reset` or `methods.cpr.max_reset`."""

@@ -17,6 +17,7 @@ from continual_learning import extras
 from continual_learning.agents.common.trainer import HostTrainer, Program, Trainer
 from continual_learning.schema.errors import StudyError, command
 from continual_learning.studies import build, processes, provenance, sinks, spec, trust
+from continual_learning.studies.base import trusted
 from continual_learning.studies.inactive import ADVICE, inactive
 from continual_learning.studies.nonfinite import Guard, NonfiniteError, OnNonfinite
 from continual_learning.studies.prefetch import one_ahead
@@ -60,7 +61,7 @@ def run(
 
     Args:
       experiment: as in `Study`, like `methods`, `seeds` and `hyper`.
-      methods: which.
+      methods: which; those without options in the experiment have their defaults.
       seeds: one per lane.
       out: the folder.
       time_limit: seconds after which to stop with everything saved.
@@ -76,7 +77,7 @@ def run(
       chunks: how many make up the run of a method for now, if not all: it counts as finished then.
     """
     prepare(deterministic, trust_modules)
-    experiment = build.fitted(experiment)
+    experiment = build.fitted(experiment.with_methods(methods))
     study = Study(experiment, methods, seeds, hyper or {})
     if processes.several() and isinstance(experiment, spec.HostSpec):
         raise StudyError(
@@ -136,7 +137,8 @@ def resume(
 def status(path: Path) -> str:
     """How far each method of a study is."""
     store = Store.read(path)
-    study = Study.from_dict(store.study)
+    with trusted():  # it has run, or is running
+        study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods
     done, total = store.progress(), build.chunks(experiment)
     lines = [f"{experiment.name}: {_lanes(study)}, {_count(len(methods), 'method')}"]

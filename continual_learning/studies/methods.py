@@ -15,7 +15,6 @@ from continual_learning.optim import (
     ResetMethod,
     UnitGraph,
     attach_reset_method,
-    registered,
     registry,
 )
 from continual_learning.optim.method import choice_of, number_names
@@ -96,9 +95,10 @@ def option_names(cls: type[ResetMethod]) -> list[str]:
 
 def check_options(name: str, options: Mapping[str, Option]) -> None:
     """Raises if the reset method of that name does not take the options, or not these values."""
-    if name not in registered():
-        raise unknown("reset method", name, registered())
-    cls = _class(name)
+    try:
+        cls = _class(name)
+    except registry.RegistryError as error:
+        raise StudyError(str(error)) from None
     known = {f.name: f for f in dataclasses.fields(cls)}
     for option, value in options.items():
         if option not in option_names(cls):

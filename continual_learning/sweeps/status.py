@@ -8,6 +8,7 @@ from pathlib import Path
 from continual_learning.jobs import states
 from continual_learning.jobs import tree as trees
 from continual_learning.studies import build
+from continual_learning.studies.base import trusted
 from continual_learning.sweeps.halving import rungs
 from continual_learning.sweeps.lanes import candidates
 from continual_learning.sweeps.sweep import Sweep, first_jobs, read, rung_folder
@@ -15,7 +16,8 @@ from continual_learning.sweeps.sweep import Sweep, first_jobs, read, rung_folder
 
 def describe(folder: Path) -> str:
     """A line for the sweep, one for each rung and batch, and those of their jobs."""
-    sweep = read(folder)
+    with trusted():  # it is running, or has run
+        sweep = read(folder)
     if trees.is_tree(folder):
         return states.describe(trees.read(folder))
     what = f"{folder}: {sweep.method} on {sweep.experiment.name}"
