@@ -1,7 +1,6 @@
 """Files and packages of users: what is loaded, what is recorded, and what is never run unasked."""
 
 import dataclasses
-import importlib.metadata
 import inspect
 import os
 import pickle
@@ -22,27 +21,6 @@ from continual_learning.studies.study import Study
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 METHOD, EXPERIMENT = HERE / "my_method.py", HERE / "my_experiment.py"
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch, tmp_path):
-    """A process that has loaded nothing, and a user who has named nothing."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(plugins, "_loaded", {})
-    monkeypatch.setattr(methods, "_ENTRIES", dict(methods._ENTRIES))
-    monkeypatch.setattr(registry, "_ADDED", {})
-    monkeypatch.setattr(style, "_recorded", {})
-    yield
-    for name in [name for name in sys.modules if name.startswith("continual_learning_plugin_")]:
-        del sys.modules[name]
-
-
-def another_process(monkeypatch):
-    """What has been loaded is gone, what has been named is not."""
-    monkeypatch.setattr(plugins, "_loaded", {})
-    ours = {name: entry for name, entry in methods._ENTRIES.items() if entry.is_ours}
-    monkeypatch.setattr(methods, "_ENTRIES", ours)
-    monkeypatch.setattr(registry, "_ADDED", {})
 
 
 def file_of(tmp_path, text, name="mine.py"):
@@ -143,11 +121,11 @@ def study(tmp_path):
     return Study(experiment, ["adam", "random_resets"], [0]).to_dict()
 
 
-def test_a_study_loads_what_was_named_here(tmp_path, monkeypatch, study):
+def test_a_study_loads_what_was_named_here(tmp_path, another_process, study):
     [recorded] = study["plugins"]
     assert recorded["file"] == str(tmp_path / "mine.py")
     assert study["looks"] == {"random_resets": {"label": "Random Resets", "color": "#123456"}}
-    another_process(monkeypatch)
+    another_process()
     again = Study.from_dict(study)
     assert methods.get("random_resets").__name__ == "RandomResets"
     assert again.to_dict() == study
@@ -174,9 +152,9 @@ LOST = {
 
 
 @pytest.mark.parametrize("lose", LOST)
-def test_what_is_not_known_is_never_run(tmp_path, monkeypatch, study, lose):
+def test_what_is_not_known_is_never_run(tmp_path, another_process, study, lose):
     lose(tmp_path / "mine.py")
-    another_process(monkeypatch)
+    another_process()
     with pytest.raises(StudyError, match=LOST[lose]):
         Study.from_dict(study)
     assert "random_resets" not in methods.registered() and plugins.loaded() == ()
@@ -289,28 +267,6 @@ def test_looks_that_a_study_recorded(looks, name):
 
 
 # Installed packages ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Makes a package whose entry point is a module of this text, as one that is installed."""
-    site = tmp_path / "site"
-    monkeypatch.syspath_prepend(str(site))
-    monkeypatch.setattr(plugins, "_asked", False)
-
-    def made(text, name="my_package", module="my_module_of_a_test"):
-        info = site / f"{name}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        points = f"[continual_learning.plugins]\nof_{name} = {module}\n"
-        (info / "entry_points.txt").write_text(points)
-        (site / f"{module}.py").write_text(text)
-        importlib.invalidate_caches()
-        return site
-
-    yield made
-    for name in [name for name in sys.modules if name.endswith("of_a_test")]:
-        del sys.modules[name]
 
 
 def test_an_installed_package_is_asked_for_when_names_are(install):
