@@ -70,6 +70,9 @@ _ENTRIES: dict[str, Entry] = {
     "regrama": _ours("regrama", "ReGraMa", "ReGraMa", "#E69F00"),
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
 }
+OURS = tuple(_ENTRIES)
+"""Names of the methods that come with this package."""
+
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LETTERS = 64  # of a label
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")

@@ -55,7 +55,9 @@ class MethodSpec:
     clip: float | None = field(
         None, positive=True, help="global norm to which gradients are clipped before the optimizer"
     )
-    reset: str | None = field(None, help="name of a registered reset method, such as cpr")
+    reset: str | None = field(
+        None, help=f"reset method: {', '.join(registry.OURS)}, or one of your own"
+    )
     options: Mapping[str, Option] = field(factory=dict, help="arguments of the reset method")
 
     def __post_init__(self):
