@@ -41,7 +41,7 @@ from continual_learning.jobs import launchers, manage
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.job import divide
 from continual_learning.jobs.running import Running
-from continual_learning.studies import launch, registry
+from continual_learning.studies import launch, provenance, registry
 from continual_learning.studies.store import arrays, checkpoint, ring
 from continual_learning.studies.store.manifest import STUDY
 from continual_learning.sweeps import sweep as sweeps

@@ -81,12 +81,9 @@ def x64():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Compiled programs are not left in the user's cache."""
-    before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    if before is None:
-        del os.environ["XDG_CACHE_HOME"]
-    else:
-        os.environ["XDG_CACHE_HOME"] = before
+def folders_of_the_user(tmp_path_factory):
+    """Compiled programs, and which plug-ins were named, are not left in the user's folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in ("CACHE", "STATE"):
+            patch.setenv(f"XDG_{kind}_HOME", str(tmp_path_factory.mktemp(kind.lower())))
+        yield

@@ -57,9 +57,12 @@ ELSEWHERE = {
     ),
     "continual run slippery_ant --seeds 15 --launcher ray --ray address=auto num_gpus=1 num_cpus=8 "
     "--out runs/ant-ray": "tests/jobs/test_ray.py",
+    "continual run permuted_digits --plugin my_method.py --methods adam,cpr,random_resets "
+    "--set random_resets.every=20 --out runs/mine": "tests/studies/test_own_method.py",
+    "continual report runs/mine --plugin my_method.py": "tests/studies/test_own_method.py",
 }
 """What other tests run, and which: of the second line, with a study of an ant that they train; of
-the last two, with other studies."""
+those with a launcher, with other studies."""
 PAGES_ELSEWHERE = {"docs/reproduce.md": "tests/cli/test_paper.py"}
 """Pages whose every block another test runs, with studies that are made up."""
 PYTHON_ELSEWHERE = {

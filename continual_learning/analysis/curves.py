@@ -129,7 +129,7 @@ def curves(
       expected: the last step of a finished run; None: as the studies say, if `load` found it.
 
     Returns:
-      {method: curves} in the order of `style.colours`; lanes with other hyper-parameters apart.
+      {method: curves} in the order of `style.colors`; lanes with other hyper-parameters apart.
     """
     values = _column(frame, metric)
     if bin is not None and (not isinstance(bin, int | np.integer) or bin < 1):
@@ -137,7 +137,7 @@ def curves(
     # Rows are taken often, and other metrics need not come with them.
     index: Any = frame.filter(regex=f"^(study|method|seed|step|task|{HYPER}.*)$")
     found: dict[str, Curves] = {}
-    for method in style.colours(index["method"].unique()):
+    for method in style.colors(index["method"].unique()):
         of_method = np.flatnonzero(index["method"] == method)
         for label, lane in _lanes(index.iloc[of_method], method):
             where = of_method[lane]

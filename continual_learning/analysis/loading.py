@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from continual_learning import extras
+from continual_learning import extras, plugins
+from continual_learning.analysis import style
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import spec
 from continual_learning.studies.contents import Part, parts, several
@@ -127,12 +131,25 @@ def _of_lanes(table: pa.Table, count: int, lanes: Sequence[int]) -> pa.Table:
 def _facts(folder: Path) -> dict[str, Any]:
     """What a study runs, and where its runs end."""
     study, _ = manifest.read(folder)
+    style.note(study)
+    for plugin in plugins.absent(study):
+        _warn(plugin)
     experiment = study.get("experiment")
     try:
         known = spec.from_dict(experiment) if isinstance(experiment, dict) else None
     except (StudyError, TypeError):  # of another version
         known = None
     return {"experiment": experiment, "last_step": None if known is None else known.steps}
+
+
+@functools.cache
+def _warn(plugin: plugins.Plugin) -> None:
+    """Say once that the code of a study is not here, of which its rows need nothing."""
+    print(
+        f"Warning: the plug-in {plugin.file} is not loaded; names and colors of its methods are "
+        f"those that the study recorded. To load it: --plugin {shlex.quote(plugin.file)}",
+        file=sys.stderr,
+    )
 
 
 def _files(parts: Parts) -> list[Path]:

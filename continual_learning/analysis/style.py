@@ -1,46 +1,75 @@
-"""How methods look in every figure: one colour and one name each."""
+"""How methods look in every figure: one color and one name each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
-# Wong's colours, which stay apart for every kind of colour vision.
-COLOURS = {
-    "adam": "#D55E00",
-    "cpr": "#0072B2",
-    "cbp": "#009E73",
-    "redo": "#CC79A7",
-    "regrama": "#E69F00",
-    "shrink_perturb": "#56B4E9",
-    "muon": "#7A5195",
-    "adamw": "#8C564B",
-}
-NAMES = {
-    "adam": "Adam",
-    "adamw": "AdamW",
-    "muon": "Muon",
-    "cpr": "CPR",
-    "cbp": "CBP",
-    "redo": "ReDo",
-    "regrama": "ReGraMa",
-    "shrink_perturb": "Shrink & Perturb",
+from continual_learning.optim import registry
+
+
+class Look(NamedTuple):
+    """How a method looks.
+
+    Attributes:
+      label: as it is written in text.
+      color: as "#RRGGBB"; None for one that is free.
+    """
+
+    label: str
+    color: str | None
+
+
+# Wong's colors, as those of reset methods, and two that stay apart from them.
+_OPTIMIZERS = {
+    "adam": Look("Adam", "#D55E00"),
+    "muon": Look("Muon", "#7A5195"),
+    "adamw": Look("AdamW", "#8C564B"),
 }
 OTHERS = ("#4D4D4D", "#117733", "#882255", "#6699CC", "#999933", "#AA4466")
-"""Colours of methods that are not in `COLOURS`, in order of their names."""
+"""Colors of methods that have none of their own, in order of their names."""
+
+_recorded: dict[str, Look] = {}  # of methods whose code is not here
 
 
-def colours(methods: Iterable[str]) -> dict[str, str]:
-    """A colour for each method, in the order in which figures show them.
+def note(study: Mapping[str, Any]) -> None:
+    """Remember how methods look whose code is not here, as a study recorded it."""
+    match study.get("looks"):
+        case {**recorded}:
+            for method, look in recorded.items():
+                _note(method, look)
 
-    Known methods come first and always have their own colour; the colours of others depend on
-    which others are shown beside them.
+
+def looks() -> dict[str, Look]:
+    """Return how methods look, in the order in which figures show them."""
+    entries = registry.registered().items()
+    resets = {name: Look(entry.label, entry.color) for name, entry in entries}
+    adam = {"adam": _OPTIMIZERS["adam"]}
+    return adam | resets | _OPTIMIZERS | {n: x for n, x in _recorded.items() if n not in resets}
+
+
+def colors(methods: Iterable[str]) -> dict[str, str]:
+    """Return a color for each method, in the order in which figures show them.
+
+    Methods with a color of their own come first and always have it; the colors of others depend on
+    which are shown beside them.
     """
-    shown = set(methods)
-    others = sorted(shown - COLOURS.keys())
-    known = {name: colour for name, colour in COLOURS.items() if name in shown}
-    return known | {name: OTHERS[i % len(OTHERS)] for i, name in enumerate(others)}
+    shown, known = set(methods), looks()
+    own = {name: look.color for name, look in known.items() if name in shown and look.color}
+    free = [color for color in OTHERS if color not in own.values()] or OTHERS
+    others = sorted(shown - own.keys())
+    return own | {name: free[i % len(free)] for i, name in enumerate(others)}
 
 
 def name(method: str) -> str:
-    """As it is written in text; unknown ones as they are."""
-    return NAMES.get(method, method)
+    """Return a method as it is written in text; unknown ones as they are."""
+    found = looks().get(method)
+    return method if found is None else found.label
+
+
+def _note(method: str, look: Any) -> None:
+    taken = {other.label for name, other in looks().items() if name != method}
+    match look:
+        case {"label": label, **rest} if registry.is_label(label) and label not in taken:
+            color = rest.get("color")
+            _recorded[method] = Look(label, color if registry.is_color(color) else None)

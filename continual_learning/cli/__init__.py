@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from continual_learning import plugins
 from continual_learning.cli import bench, completion, paper, report, studies, sweep
 from continual_learning.installation import VERSION
 from continual_learning.schema.errors import RunError, StudyError, printable, unknown
@@ -33,6 +34,8 @@ MACHINE = 3
 READER_GONE = 128 + 13
 """Exit code of a program whose output nobody reads any more (SIGPIPE), as of `| head -1`."""
 
+_WITHOUT_PLUGINS = ("completion", "doctor")
+"""Commands that name no experiment, method or study."""
 
 _NEXT = "`continual --help` explains them."
 _FIRST = """first steps:
@@ -149,6 +152,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
         each.set_defaults(command=function, parser=each)
         return each
 
+    _load_plugins(words)
     studies.add(command, words)
     sweep.add(command, words)
     report.add(command)
@@ -156,6 +160,8 @@ def _parse(words: list[str]) -> argparse.Namespace:
     bench.add(command)
     completion.add(command)
     known: dict[str, argparse.ArgumentParser] = commands.choices
+    for name in known.keys() - {*_WITHOUT_PLUGINS}:
+        _add_plugin(known[name])
     if words and not words[0].startswith("-") and words[0] not in known:
         raise StudyError(f"{unknown('command', words[0], known)} {_NEXT}")
     parser.set_defaults(commands=known)
@@ -166,6 +172,26 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if rest:
         _unrecognised(args.parser, rest)
     return args
+
+
+def _load_plugins(words: list[str]) -> None:
+    """Loads the files that the words name: which options there are depends on them."""
+    if not words or words[0].startswith("-") or words[0] in _WITHOUT_PLUGINS:
+        return
+    parser = _Parser(prog=f"continual {words[0]}", add_help=False, allow_abbrev=False)
+    _add_plugin(parser)
+    for file in parser.parse_known_args(words)[0].plugin:
+        plugins.load(file)
+
+
+def _add_plugin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="run a Python file of yours first, which registers methods or experiments; repeatable",
+    )
 
 
 def _unrecognised(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:

@@ -149,13 +149,18 @@ def methods(spec: Experiment, text: str | None) -> list[str]:
     """`adam,cpr` as a list of the experiment's methods; all of them for None."""
     if text is None:
         return list(spec.methods)
-    chosen = [name.strip() for name in text.split(",")]
+    chosen = names(text)
     for name in chosen:
         if name not in spec.methods:
             raise unknown(f"method of {spec.name}", name, spec.methods)
     if len(set(chosen)) < len(chosen):
         raise StudyError(f"--methods names a method twice: {text}.")
     return chosen
+
+
+def names(text: str) -> list[str]:
+    """`adam,cpr` as a list."""
+    return [name.strip() for name in text.split(",")]
 
 
 def argument(parse: Callable[[str], Value]) -> Callable[[str], Value]:

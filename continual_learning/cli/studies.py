@@ -42,7 +42,8 @@ def add(command: Any, words: list[str]) -> None:
         "--methods",
         "--method",
         metavar="NAMES",
-        help=f"comma-separated{known} (default: all of them)",
+        help=f"comma-separated{known}, or others that are registered, with their defaults "
+        "(default: all that the experiment has)",
     )
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="new folder of the run")
     resume = command("resume", _resume, "go on with a study that was stopped")
@@ -199,7 +200,9 @@ def named_experiment(words: list[str]) -> Experiment | None:
 
 def resolved(args: argparse.Namespace) -> Experiment:
     """The experiment that the options name."""
-    chosen = build.fitted(options.resolve(registry.get(args.experiment, args.scale), args))
+    text = getattr(args, "methods", None)
+    named = [] if text is None else options.names(text)
+    chosen = build.fitted(options.resolve(registry.get(args.experiment, args.scale, named), args))
     if args.assignments or registry.is_file(args.experiment):
         from continual_learning.studies import methods  # it imports JAX, which ours need not
 
@@ -215,7 +218,9 @@ def seeds_of(chosen: Experiment, args: argparse.Namespace) -> list[int]:
 def _list(args: argparse.Namespace) -> int:
     rows = [("experiment", "seeds", "tasks", "title")]
     for each in map(registry.get, registry.ablations() if args.ablations else registry.names()):
-        rows.append((each.name, str(each.seeds), str(each.tasks), each.title))
+        origin = registry.origin(each.name)
+        title = f"{each.title} (from {origin})" if origin else each.title
+        rows.append((each.name, str(each.seeds), str(each.tasks), title))
     for name, seeds, tasks, title in rows:
         print(f"{name:29}{seeds:>5}{tasks:>7}  {title}")
     return 0

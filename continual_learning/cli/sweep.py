@@ -118,8 +118,11 @@ def _asked(args: argparse.Namespace) -> Any:
     from continual_learning.sweeps import settings
     from continual_learning.sweeps.sweep import FIRST_SEED, Sweep
 
-    experiment = build.fitted(options.resolve(registry.get(args.experiment, args.scale), args))
-    reported = build.fitted(options.resolve(registry.get(args.experiment), args))
+    method = [args.method]
+    experiment = registry.get(args.experiment, args.scale, method)
+    experiment = build.fitted(options.resolve(experiment, args))
+    reported = registry.get(args.experiment, methods=method)
+    reported = build.fitted(options.resolve(reported, args))
     seeds = args.seeds or list(range(FIRST_SEED, FIRST_SEED + paper.TUNING_SEEDS))
     tuned_on = paper.TUNED_ON.get(experiment.name, {})
     experiment = experiment.override(

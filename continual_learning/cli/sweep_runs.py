@@ -14,11 +14,13 @@ from typing import Any
 
 import jax
 
+from continual_learning import plugins
 from continual_learning.cli.jobs import running_of
 from continual_learning.jobs import launchers, manage, states
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.launchers.submitit import Submitit
 from continual_learning.schema.errors import command, printable
+from continual_learning.studies.contents import load_plugins
 from continual_learning.studies.study import Study
 from continual_learning.sweeps import halving, plan, run, sampling, selection
 from continual_learning.sweeps.grid import Configuration
@@ -59,6 +61,7 @@ def resume(
       running: options of `launch.run`.
       retry: whether to go on with jobs that failed, too.
     """
+    load_plugins(folder)
     setup = read_setup(folder)
     if launcher is not None:
         setup = dataclasses.replace(setup, launcher=launcher)
@@ -173,7 +176,8 @@ def choose(folder: Path, metric: str | None = None) -> int:
     found = ranking(folder, sweep, metric)
     print(printable(selection.describe(found)))
     selection.write_best(folder / BEST, sweep, found)
-    print(f"To run the best with other seeds: {command('run', folder / BEST)} --out DIR")
+    best = command("run", folder / BEST, *plugins.words())
+    print(f"To run the best with other seeds: {best} --out DIR")
     return 0
 
 

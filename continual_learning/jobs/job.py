@@ -46,12 +46,13 @@ def divide(
 
     Args:
       experiment: the same for all.
-      methods: which of its methods.
+      methods: which; those without options in the experiment have their defaults.
       seeds: of every method.
       block: how many seeds a job has; None: all of them.
     """
     if block is not None and block < 1:
         raise StudyError(f"A job needs at least one seed, got {block}.")
+    experiment = experiment.with_methods(methods)
     size = len(seeds) if block is None else block
     blocks = [list(seeds[i : i + size]) for i in range(0, len(seeds), size)]
     jobs = []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from continual_learning import extras
+from continual_learning import extras, plugins
 from continual_learning.jobs import launchers, states
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.job import Job
@@ -14,6 +15,7 @@ from continual_learning.jobs.launchers.base import Launcher
 from continual_learning.jobs.running import DEFAULT, Running
 from continual_learning.jobs.worker import FAILED
 from continual_learning.schema.errors import command
+from continual_learning.studies.contents import load_plugins
 from continual_learning.studies.launch import REQUEUE
 
 _SECONDS = 1.0  # between two looks at jobs that other processes run
@@ -48,6 +50,7 @@ def resume(
       The exit code: 0 if all jobs are finished, or handed over to others; 75 if some are to
       be gone on with; else 1: some failed.
     """
+    load_plugins(path)
     tree = trees.read(path)
     launcher = launcher or launchers.stored(tree.launcher, path)
     _check(launcher, running)
@@ -76,6 +79,7 @@ def _go(
     running: Running,
     within: Path | None = None,
 ) -> int:
+    running = dataclasses.replace(running, plugins=tuple(each.file for each in plugins.loaded()))
     wait = within is not None
     ended = launcher.run(tree, names, running, wait=wait) if names else True
     if not ended and not wait:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 from typing import Any
 
+from continual_learning import plugins
 from continual_learning.studies.launch import CHECKPOINT_SECONDS
 from continual_learning.studies.nonfinite import OnNonfinite
 
@@ -25,6 +26,7 @@ class Running:
       checkpoint_seconds: how long a job goes without keeping its state.
       on_nonfinite: what happens when a loss or a parameter is first not finite.
       quiet: whether launchers print nothing; jobs always write their logs.
+      plugins: files of users that each job loads before it begins.
     """
 
     time_limit: float | None = None
@@ -35,10 +37,18 @@ class Running:
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     on_nonfinite: OnNonfinite = "warn"
     quiet: bool = False
+    plugins: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
         """As arguments of `launch.run` and `launch.resume`, for a process that writes a log."""
-        return {**dataclasses.asdict(self), "quiet": False}
+        given = {**dataclasses.asdict(self), "quiet": False}
+        del given["plugins"]
+        return given
+
+    def load_plugins(self) -> None:
+        """Run the files of users, so that what they register is known."""
+        for file in self.plugins:
+            plugins.load(file)
 
     def words(self) -> list[str]:
         """As options of the worker's command line."""
@@ -49,6 +59,7 @@ class Running:
         if self.until_task is not None:
             words += ["--until-task", str(self.until_task)]
         words += [f"--{sink}" for sink in self.sinks]
+        words += [f"--plugin={file}" for file in self.plugins]
         words += ["--deterministic"] * self.deterministic
         return words + ["--trust-modules"] * self.trust_modules
 
@@ -64,6 +75,7 @@ class Running:
         parser.add_argument("--until-task", type=int, metavar="NUMBER", help="stop after so many")
         parser.add_argument("--checkpoint-seconds", type=float, default=CHECKPOINT_SECONDS)
         parser.add_argument("--on-nonfinite", default="warn")
+        parser.add_argument("--plugin", action="append", default=[], metavar="FILE", dest="plugins")
         for name in (*_SINKS, "deterministic", "trust-modules"):
             parser.add_argument(f"--{name}", action="store_true")
 
@@ -79,7 +91,8 @@ class Running:
             "checkpoint_seconds",
             "on_nonfinite",
         )
-        return cls(sinks=sinks, **{name: getattr(args, name) for name in same})
+        files = tuple(args.plugins)
+        return cls(sinks=sinks, plugins=files, **{name: getattr(args, name) for name in same})
 
 
 DEFAULT = Running()

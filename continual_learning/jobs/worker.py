@@ -7,6 +7,7 @@ that another process is running), 75 for one to go on with, 1 for one that faile
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 import traceback
@@ -14,10 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from continual_learning import plugins
 from continual_learning.envs.host.lifeline import end_with
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.running import Running
 from continual_learning.jobs.states import claimed
+from continual_learning.schema.errors import StudyError
 from continual_learning.studies import launch, prefetch
 from continual_learning.studies.store import manifest
 from continual_learning.studies.store.files import write_file
@@ -32,6 +35,8 @@ def work(tree: trees.Tree, name: str, running: Running) -> int:
             print(f"{name} is being run by another process.")
             return 0
         try:
+            running.load_plugins()
+            plugins.need(tree.job(name).study.plugins)
             return attempt(tree, name, **running.options())
         except KeyboardInterrupt:  # a second signal, which does not wait for the chunk
             return launch.REQUEUE
@@ -77,7 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return launch.REQUEUE
     # A scheduler sends it to all processes of a job; whoever started this one says when to stop.
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-    code = work(trees.read(args.tree), args.name, Running.parsed(args))
+    running = Running.parsed(args)
+    with contextlib.suppress(StudyError):  # which `work` keeps as the job's failure
+        running.load_plugins()
+    code = work(trees.read(args.tree), args.name, running)
     if argv is None:
         prefetch.leave(code)
     return code

@@ -10,7 +10,9 @@ import importlib
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+
+from continual_learning import plugins
 
 if TYPE_CHECKING:
     from continual_learning.optim.method import ResetMethod
@@ -23,18 +25,33 @@ class Entry(NamedTuple):
       target: the class, or where it is, as "module:class".
       label: how tables, figures and reports write it.
       color: its color in figures, as "#RRGGBB"; None for one that is free.
+      origin: the plug-in that registered it; None for our own and those of a program.
     """
 
     target: type[ResetMethod] | str
     label: str
     color: str | None
+    origin: str | None = None
 
     @property
     def source(self) -> str:
-        """Where it comes from, as "module:class"."""
+        """Where it comes from: a plug-in, or "module:class"."""
+        return self.origin or self._place
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it comes with this package."""
+        return isinstance(self.target, str)
+
+    @property
+    def _place(self) -> str:
         if isinstance(self.target, str):
             return self.target
         return f"{self.target.__module__}:{self.target.__qualname__}"
+
+    def is_of(self, cls: type[ResetMethod]) -> bool:
+        """Whether it is this class, or an earlier definition of it."""
+        return self._place == f"{cls.__module__}:{cls.__qualname__}"
 
 
 class RegistryError(ValueError):
@@ -53,7 +70,11 @@ _ENTRIES: dict[str, Entry] = {
     "regrama": _ours("regrama", "ReGraMa", "ReGraMa", "#E69F00"),
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
 }
+OURS = tuple(_ENTRIES)
+"""Names of the methods that come with this package."""
+
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_LETTERS = 64  # of a label
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
@@ -62,7 +83,7 @@ def register(
 ) -> None:
     """Make a reset method known by a name to studies, sweeps, tables, figures and reports.
 
-    Registering the same class again changes nothing.
+    Registering a class again, as a cell of a notebook does that is run again, replaces it.
 
     Args:
       name: lower-case letters, digits and underscores.
@@ -71,7 +92,7 @@ def register(
       color: its color in figures, as "#RRGGBB"; one that is free by default.
 
     Raises:
-      RegistryError: if the name is taken, or no name, or the color is none.
+      RegistryError: if the name or the label is taken, or is none, or the color is none.
       TypeError: if `cls` is no such class.
     """
     from continual_learning.optim.method import ResetMethod
@@ -83,30 +104,60 @@ def register(
             f"The name of a reset method must be lower-case letters, digits and underscores, at "
             f"most 64, beginning with a letter; got {name!r}."
         )
-    if color is not None and not _COLOR.fullmatch(color):
+    if color is not None and not is_color(color):
         raise RegistryError(f"{name}: color must be written as '#0072B2' is, got {color!r}.")
-    if name in _ENTRIES:
-        known = _ENTRIES[name]
-        if known.source == f"{cls.__module__}:{cls.__qualname__}":
-            return
+    known = _ENTRIES.get(name)
+    if known is not None and known.is_ours and known.is_of(cls):
+        return
+    if known is not None and not known.is_of(cls):
         raise RegistryError(
             f"There is a reset method {name!r} already, {known.source}; choose another name."
         )
-    _ENTRIES[name] = Entry(cls, label or cls.__name__, color)
+    label = label or cls.__name__
+    if not is_label(label):
+        raise RegistryError(
+            f"{name}: label must be a line of at most {_LETTERS} letters, got {label!r:.200}."
+        )
+    same = [other for other, entry in _ENTRIES.items() if entry.label == label and other != name]
+    if same:
+        raise RegistryError(f"{name}: {same[0]!r} has the label {label!r} already; choose another.")
+    _ENTRIES[name] = Entry(cls, label, color, plugins.origin())
+
+
+def is_color(value: object) -> TypeGuard[str]:
+    """Return whether this is a color as "#RRGGBB"."""
+    return isinstance(value, str) and bool(_COLOR.fullmatch(value))
+
+
+def is_label(value: object) -> TypeGuard[str]:
+    """Return whether this is a line of text that can stand in tables and legends."""
+    if not isinstance(value, str) or not 0 < len(value) <= _LETTERS:
+        return False
+    return value.isprintable() and value.strip() == value
 
 
 def registered() -> Mapping[str, Entry]:
-    """Return all methods by name, ours first."""
+    """Return all methods by name, ours first, with those of installed plug-ins."""
+    plugins.installed()
     return MappingProxyType(_ENTRIES)
+
+
+def listed() -> str:
+    """Return all names as an error lists them, with the plug-ins that they come from."""
+    return ", ".join(
+        f"{name} (from {entry.origin})" if entry.origin else name
+        for name, entry in registered().items()
+    )
 
 
 def get(name: str) -> type[ResetMethod]:
     """Return the class of a name; raises a RegistryError that lists all names if there is none."""
-    if name not in _ENTRIES:
+    if name not in registered():
         close = difflib.get_close_matches(name, _ENTRIES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise RegistryError(
-            f"Unknown reset method {name!r:.80}.{hint} Valid: {', '.join(_ENTRIES)}."
+            f"Unknown reset method {name!r:.80}.{hint} Valid: {listed()}. One of your own comes "
+            "with --plugin FILE.py, or with a package that is installed."
         )
     target = _ENTRIES[name].target
     if isinstance(target, str):

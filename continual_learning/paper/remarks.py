@@ -150,7 +150,7 @@ def _unit(runs: Runs) -> str:
 def _unfinished(runs: Runs) -> list[str]:
     frame: Any = runs.frame
     reached, behind = frame.groupby(["method", "seed"])["step"].max(), []
-    for method in style.colours(frame["method"].unique()):
+    for method in style.colors(frame["method"].unique()):
         low, high = int(reached[method].min()), int(reached[method].max())
         if low < runs.spec.steps:
             until = million(low) if low == high else f"{million(low)} to {million(high)}"
@@ -168,7 +168,7 @@ def _absent(runs: Runs, shown: Iterable[str]) -> list[str]:
     planned = {method for folder in runs.folders for method in folder.methods}
     found = []
     for text, names in (
-        ("Not begun", [method for method in style.colours(planned) if method not in here]),
+        ("Not begun", [method for method in style.colors(planned) if method not in here]),
         ("Not in this study", [method for method in shown if method not in planned]),
     ):
         if names:

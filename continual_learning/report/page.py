@@ -165,7 +165,7 @@ def _footer(command: str) -> Markup:
 
 def _colours(i: int, methods: list[str]) -> str:
     """The colours of the methods of a section; on dark ground as light as they must be."""
-    chosen = style.colours(methods)
+    chosen = style.colors(methods)
     rules = []
     for k, method in enumerate(methods):
         light = chosen.get(method, "#4D4D4D")

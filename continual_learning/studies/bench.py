@@ -37,6 +37,7 @@ def methods(
       seeds: side by side in each program.
       rounds: how many, at least 1.
     """
+    experiment = experiment.with_methods(names)
     chunks = build.chunks(experiment)
     if rounds < 1 or rounds >= chunks:
         raise StudyError(

@@ -7,8 +7,12 @@ name, so that readers of studies need to know neither.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from continual_learning import plugins
+from continual_learning.studies.store import documents, manifest
 
 _READERS = {
     "sweep.toml": "continual_learning.sweeps.contents",
@@ -27,6 +31,22 @@ class Part(NamedTuple):
 
     path: Path
     lanes: list[int] | None = None
+
+
+def load_plugins(folder: Path) -> None:
+    """Run the plug-ins that a folder's study, jobs or sweep were made with, before these are run.
+
+    Raises:
+      StudyError: if one is missing, has changed, or was never named by this user.
+    """
+    for file in (manifest.STUDY, *_READERS):
+        if (folder / file).is_file():
+            content = documents.read(folder / file).content
+            jobs = content.get("jobs")
+            tables = [content, content.get("study"), content.get("sweep")]
+            tables += [each.get("study") for each in jobs] if isinstance(jobs, list) else []
+            for table in filter(lambda each: isinstance(each, Mapping), tables):
+                plugins.need(plugins.from_dict(table))
 
 
 def several(folder: Path) -> bool:

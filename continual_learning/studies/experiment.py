@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
 from continual_learning.agents.catalog import Agent
 from continual_learning.envs.catalog import Stream
 from continual_learning.networks.catalog import Networks
+from continual_learning.optim import registry
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, located, unknown
 from continual_learning.schema.fields import Factor, Field, check_fields, field, fields_of
@@ -44,7 +45,7 @@ class MethodSpec:
         None, positive=True, help="global norm to which gradients are clipped before the optimizer"
     )
     reset: str | None = field(
-        None, help="reset method: cpr, cbp, redo, regrama, shrink_perturb, or one of your own"
+        None, help=f"reset method: {', '.join(registry.OURS)}, or one of your own"
     )
     options: Mapping[str, Option] = field(factory=dict, help="arguments of the reset method")
 
@@ -266,6 +267,25 @@ class Experiment:
             with located(f"methods.{method}"):
                 methods[method] = methods[method].override(**values)
         return dataclasses.replace(changed, methods=methods)
+
+    def with_methods(self, names: Iterable[str]) -> Self:
+        """Return the experiment with these methods beside its own.
+
+        A reset method that it has no options for has its defaults, around the base optimizer of the
+        first method without a reset, or else of the first method.
+        """
+        added = [name for name in names if name not in self.methods]
+        if not added:
+            return self
+        known = registry.registered()
+        for name in added:
+            if name not in known:
+                others = [each for each in known if each not in self.methods]
+                raise unknown(f"method of {self.name}", name, [*self.methods, *others])
+        own = list(self.methods.values())
+        base = next((method for method in own if method.reset is None), own[0])
+        more = {name: dataclasses.replace(base, reset=name, options={}) for name in added}
+        return dataclasses.replace(self, methods={**self.methods, **more})
 
     def method_field(self, path: str) -> tuple[str, str]:
         """`cpr.max_reset` (or `methods.cpr.options.max_reset`) as ("cpr", "max_reset")."""

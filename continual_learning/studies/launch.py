@@ -18,6 +18,7 @@ from continual_learning.agents.common.trainer import HostTrainer, Program, Train
 from continual_learning.schema.errors import command
 from continual_learning.studies import build, memory, provenance, sinks
 from continual_learning.studies import methods as checks
+from continual_learning.studies.contents import load_plugins
 from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.inactive import ADVICE, inactive
 from continual_learning.studies.nonfinite import Guard, NonfiniteError, OnNonfinite
@@ -62,7 +63,7 @@ def run(
 
     Args:
       experiment: as in `Study`, like `methods`, `seeds` and `hyper`.
-      methods: which.
+      methods: which; those without options in the experiment have their defaults.
       seeds: one per lane.
       out: the folder.
       time_limit: seconds after which to stop with everything saved.
@@ -78,7 +79,7 @@ def run(
       chunks: how many make up the run of a method for now, if not all: it counts as finished then.
     """
     prepare(deterministic, trust_modules)
-    experiment = build.fitted(experiment)
+    experiment = build.fitted(experiment.with_methods(methods))
     checks.check(experiment)
     study = Study(experiment, methods, seeds, hyper or {})
     # What is missing shows before there is a folder, which could not be used again.
@@ -116,6 +117,7 @@ def resume(
 ) -> int:
     """Goes on with a study; the exit code. Arguments as in `run`."""
     prepare(deterministic, trust_modules)
+    load_plugins(path)
     with Store.open(path) as store:
         store.log(f"resumed by {provenance.line()}")
         study = Study.from_dict(store.study)

@@ -8,14 +8,7 @@ from typing import Any
 
 import optax
 
-from continual_learning.optim import (
-    NoReset,
-    ResetMethod,
-    UnitGraph,
-    attach_reset_method,
-    registered,
-    registry,
-)
+from continual_learning.optim import NoReset, ResetMethod, UnitGraph, attach_reset_method, registry
 from continual_learning.optim.method import choice_of, number_names
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
@@ -113,9 +106,10 @@ def check(experiment: Experiment) -> None:
 
 def check_options(name: str, options: Mapping[str, Option]) -> None:
     """Raises if the reset method of that name does not take the options, or not these values."""
-    if name not in registered():
-        raise unknown("reset method", name, registered())
-    cls = _class(name)
+    try:
+        cls = _class(name)
+    except registry.RegistryError as error:
+        raise StudyError(str(error)) from None
     known = {f.name: f for f in dataclasses.fields(cls)}
     for option, value in options.items():
         if option not in option_names(cls):

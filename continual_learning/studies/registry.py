@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
 
-from continual_learning.schema.errors import unknown
+from continual_learning import plugins
+from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import spec
 from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.presets import ablations as rules
@@ -30,11 +32,42 @@ _NAMES = (
     "mt1",
     "gymnasium",
 )
+"""Ours; each is a module of `presets` with a `SPEC`."""
+
+_ADDED: dict[str, tuple[Experiment, str | None]] = {}
+"""Those of users, by name, and the plug-ins that they come from."""
+
+
+def register(experiment: Experiment) -> None:
+    """Make an experiment known by its name; the same one again changes nothing.
+
+    Raises:
+      StudyError: if its name is taken.
+      TypeError: if it is no experiment.
+    """
+    if not isinstance(experiment, Experiment):
+        raise TypeError(f"An experiment must be an Experiment, got {experiment!r:.200}.")
+    name = experiment.name
+    if name in _ADDED and _ADDED[name][0] == experiment:
+        return
+    if name in (*_NAMES, *ablations(), *_ADDED):
+        origin = _ADDED[name][1] if name in _ADDED else "this package"
+        from_where = f", from {origin}" if origin else ""
+        raise StudyError(
+            f"There is an experiment {name!r} already{from_where}; choose another name."
+        )
+    _ADDED[name] = experiment, plugins.origin()
 
 
 def names() -> list[str]:
-    """The registered experiments; each is a module of `presets` with a `SPEC`."""
-    return list(_NAMES)
+    """Return the names of experiments: ours, and those that users registered."""
+    plugins.installed()
+    return [*_NAMES, *_ADDED]
+
+
+def origin(name: str) -> str | None:
+    """Return the plug-in that an experiment comes from; None for ours and those of a program."""
+    return _ADDED[name][1] if name in _ADDED else None
 
 
 def ablations() -> list[str]:
@@ -44,17 +77,28 @@ def ablations() -> list[str]:
 
 def base_of(name: str) -> str:
     """The experiment that one of this name is an ablation of; the name itself if of none."""
+    if name in _ADDED:
+        return name
     return next((base for base in rules.BASES if name.startswith(f"{base}_")), name)
 
 
-def get(name: str | Path, scale: str = "paper") -> Experiment:
-    """The experiment or ablation of that name, or that of a TOML file, at a scale."""
+def get(name: str | Path, scale: str = "paper", methods: Iterable[str] = ()) -> Experiment:
+    """Return an experiment at a scale.
+
+    Args:
+      name: of an experiment or an ablation, or the path of a TOML file.
+      scale: "paper", or one of its own.
+      methods: those that it is to have beside its own; see `Experiment.with_methods`.
+    """
     if is_file(name):
-        return spec.load(name).at_scale(scale)
-    return _registered(str(name)).at_scale(scale)
+        return spec.load(name).with_methods(methods).at_scale(scale)
+    plugins.installed()
+    if name in _ADDED:
+        return _ADDED[str(name)][0].with_methods(methods).at_scale(scale)
+    return _ours(str(name)).with_methods(methods).at_scale(scale)
 
 
-def _registered(name: str) -> Experiment:
+def _ours(name: str) -> Experiment:
     if name in _NAMES:
         return importlib.import_module(f"continual_learning.studies.presets.{name}").SPEC
     base = base_of(name)
@@ -62,9 +106,9 @@ def _registered(name: str) -> Experiment:
         kind = name.removeprefix(f"{base}_")
         if kind not in rules.kinds(base):
             raise unknown(f"ablation of {base}", kind, rules.kinds(base))
-        return rules.ABLATIONS[kind].of(_registered(base), name)
+        return rules.ABLATIONS[kind].of(_ours(base), name)
     others = ["an ablation (`continual list --ablations`)", "or the path of a .toml file"]
-    raise unknown("experiment", name, [*_NAMES, *others])
+    raise unknown("experiment", name, [*names(), *others])
 
 
 def is_file(name: str | Path) -> bool:

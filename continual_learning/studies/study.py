@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from continual_learning import plugins
+from continual_learning.optim import registry
+from continual_learning.plugins import Plugin
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import spec
@@ -27,12 +30,14 @@ class Study:
         option of the method, or a number of the agent such as `discount`. It takes the place of the
         experiment's own. Names are those of one method, so there can be only one then. Left out
         where the experiment has `lanes`, it is every combination of these with every seed.
+      plugins: the files of users that it may need: all that are loaded when it is made.
     """
 
     experiment: Experiment
     methods: Sequence[str]
     seeds: Sequence[int]
     hyper: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    plugins: tuple[Plugin, ...] = dataclasses.field(default_factory=plugins.loaded)
 
     def __post_init__(self):
         self._check_names()
@@ -94,18 +99,33 @@ class Study:
             "methods": list(self.methods),
             "seeds": list(self.seeds),
             **({"hyper": hyper} if hyper else {}),
+            **plugins.to_dict(self.plugins),
+            **self._looks(),
         }
+
+    def _looks(self) -> dict[str, Any]:
+        """The labels and colors of methods that are not ours, for readers without their code."""
+        known, found = registry.registered(), {}
+        for name in self.methods:
+            if self.experiment.methods[name].reset != name or name not in known:
+                continue
+            entry = known[name]
+            if not entry.is_ours:
+                look = {"label": entry.label, "color": entry.color}
+                found[name] = {key: value for key, value in look.items() if value is not None}
+        return {"looks": found} if found else {}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`; what runs it calls `contents.load_plugins` before."""
         if not isinstance(data, Mapping):
             raise StudyError(f"A study must be a table, got {bounds.shown(data)}.")
         for name in ("experiment", "methods", "seeds"):
             if name not in data:
                 raise StudyError(f"A study needs `{name}`, which is missing.")
+        needed = plugins.from_dict(data)
         experiment = spec.from_dict(data["experiment"])
-        return cls(experiment, data["methods"], data["seeds"], data.get("hyper", {}))
+        return cls(experiment, data["methods"], data["seeds"], data.get("hyper", {}), needed)
 
 
 def _array(values: Sequence[float]) -> np.ndarray:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning import extras
+from continual_learning import extras, plugins
+from continual_learning.plugins import Plugin
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import spec
@@ -37,6 +38,7 @@ class Sweep:
       halving: η of successive halving; None for whole runs of all configurations.
       trials: how many points of the grid a sampler chooses; None for all of them.
       batch: how many of these run side by side.
+      plugins: the files of users that it may need: all that are loaded when it is made.
     """
 
     experiment: Experiment
@@ -48,6 +50,7 @@ class Sweep:
     halving: int | None = None
     trials: int | None = None
     batch: int | None = None
+    plugins: tuple[Plugin, ...] = dataclasses.field(default_factory=plugins.loaded)
 
     def __post_init__(self):
         self._check_numbers()
@@ -96,12 +99,14 @@ class Sweep:
             "halving": self.halving,
             "trials": self.trials,
             "batch": self.batch,
+            **plugins.to_dict(self.plugins),
         }
         return {name: value for name, value in data.items() if value is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Sweep:
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`; loads its plug-ins unless it is only read."""
+        needed = plugins.from_dict(data)
         return cls(
             spec.from_dict(data["experiment"]),
             spec.from_dict(data["reported"]),
@@ -112,6 +117,7 @@ class Sweep:
             data.get("halving"),
             data.get("trials"),
             data.get("batch"),
+            needed,
         )
 
 

@@ -22,6 +22,7 @@ from continual_learning.envs.robots.delayed import Delayed, DelayedState
 from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import DiagonalGaussian
 from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.studies.contents import load_plugins
 from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.store.store import Store
 from continual_learning.studies.study import Study
@@ -112,6 +113,7 @@ def trained(
       seed: the first if left out.
       lane: {name: number}, what its lane has of its own; the first that has, if left out.
     """
+    load_plugins(path)
     store = Store.read(path)
     study = Study.from_dict(store.study)
     experiment, methods = study.experiment, study.methods

@@ -98,7 +98,7 @@ def test_every_figure(id, studies):
     assert 0 < max(widths) <= theme.WIDTH
     assert spec["title"]["text"]  # what the numbers are of
     used = set(re.findall(r'"(#[0-9A-Fa-f]{6})"', text))
-    others = {c for m, c in style.COLOURS.items() if m not in study_folders.METHODS}
+    others = {x.color for m, x in style.looks().items() if m not in study_folders.METHODS}
     assert not used & others
 
 
@@ -109,7 +109,7 @@ def test_one_colour_per_method(id, studies):
     assert scales
     for scale in scales:
         colours = dict(zip(scale["domain"], scale["range"], strict=True))
-        assert colours == {style.name(m): style.COLOURS[m] for m in study_folders.METHODS}
+        assert colours == {style.name(m): style.colors([m])[m] for m in study_folders.METHODS}
 
 
 # Numbers by hand ---------------------------------------------------------------------------------
@@ -199,4 +199,5 @@ def test_other_files_are_refused(tmp_path):
 
 
 def test_every_colour_of_a_method_is_its_own():
-    assert len({*style.COLOURS.values(), *style.OTHERS}) == len(style.COLOURS) + len(style.OTHERS)
+    own = [look.color for look in style.looks().values()]
+    assert len({*own, *style.OTHERS}) == len(own) + len(style.OTHERS)

@@ -126,7 +126,7 @@ def test_colours_can_be_seen():
         for ground in ("page", "surface", "warn"):
             pairs = zip(colours[ink].split(", "), colours[ground].split(", "), strict=True)
             assert all(contrast(*pair) >= 4.5 for pair in pairs), (ink, ground)
-    for colour in (*style.COLOURS.values(), *style.OTHERS):
+    for colour in (*style.colors(style.looks()).values(), *style.OTHERS):
         assert contrast(page_module.lightened(colour), "#191c22") >= 3.5
     assert page_module.lightened("#E69F00") == "#E69F00"
 

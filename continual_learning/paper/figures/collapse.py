@@ -40,7 +40,7 @@ def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn
 
 def bars(curves: Mapping[str, Curves], order: Sequence[str]) -> Any:
     """A bar for each method: seeds that collapsed."""
-    colours = style.colours(order)
+    colours = style.colors(order)
     most = max(len(each.seeds) for each in curves.values())
     rows = [
         {

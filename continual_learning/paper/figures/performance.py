@@ -60,7 +60,7 @@ def _peaks(
                 }
             )
 
-    colours = style.colours(order)
+    colours = style.colors(order)
     for method in order:
         kept = usable(curves[method]) if method in curves else None
         if kept is not None:

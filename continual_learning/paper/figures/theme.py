@@ -126,7 +126,7 @@ def headed(chart: Any, text: str) -> Any:
 
 def by_method(methods: Sequence[str], **legend: Any) -> Any:
     """The colour of each method, for charts whose column `method` has `label`s."""
-    return scale(style.colours(methods), "method", **legend)
+    return scale(style.colors(methods), "method", **legend)
 
 
 def scale(colours: dict[str, str], field: str, title: str | None = None, **legend: Any) -> Any:
