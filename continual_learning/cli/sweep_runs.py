@@ -177,12 +177,13 @@ def ranking(folder: Path, sweep: Sweep, metric: str | None = None) -> selection.
 
 
 def choose(folder: Path, metric: str | None = None) -> int:
-    """Prints the ranking of a sweep and writes the best settings."""
+    """Print the ranking of a sweep and write the best settings, of equals the first."""
     sweep = read(folder)
     found = ranking(folder, sweep, metric)
     print(printable(selection.describe(found)))
     selection.write_best(folder / BEST, sweep, found)
-    print(f"To run the best with other seeds: {command('run', folder / BEST)} --out DIR")
+    if not found.undecided:
+        print(f"To run the best with other seeds: {command('run', folder / BEST)} --out DIR")
     return 0
 
 
