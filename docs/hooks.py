@@ -51,11 +51,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Formulas become MathML, which browsers draw without a script."""
+    """Turn formulas into MathML, which browsers draw without a script.
+
+    On a narrow screen a displayed formula scrolls, and the page does not.
+    """
 
     def formula(found: re.Match[str]) -> str:
-        display = "block" if found[1] == "div" else "inline"
-        return convert(html.unescape(found[2]).strip(), display=display)
+        text = html.unescape(found[2]).strip()
+        if found[1] == "span":
+            return convert(text, display="inline")
+        return f'<div style="overflow-x: auto">{convert(text, display="block")}</div>'
 
     return _FORMULA.sub(formula, content)
 

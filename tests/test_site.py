@@ -1,13 +1,17 @@
 """The documentation is built without a warning, and needs nothing from elsewhere."""
 
+import functools
+import http.server
 import importlib
 import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from tests.analysis.browser import Browser, find
 
 from docs import hooks
 
@@ -28,6 +32,59 @@ def site(tmp_path_factory) -> Path:
     )
     assert built.returncode == 0, built.stdout + built.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = find()
+    if path is None:
+        pytest.skip("there is no chromium to open the site in")
+    with Browser(path) as made:
+        yield made
+
+
+def visit(browser: Browser, address: str) -> None:
+    browser.events.clear()
+    browser.call("Page.navigate", url=address)
+    browser.wait(f"location.href === {address!r} && document.readyState === 'complete'")
+
+
+def test_every_page_fits_a_phone(site, browser):
+    """Tables, programs and formulas scroll by themselves; the page is as wide as the screen."""
+    browser.size(360, 740, mobile=True)
+    wide = {}
+    for page in site.rglob("*.html"):
+        visit(browser, page.as_uri())
+        width = browser.run("document.documentElement.scrollWidth")
+        if width > 360:
+            wide[page.relative_to(site).as_posix()] = width
+    assert wide == {}
+
+
+def test_the_search_is_shown_where_it_works(site, browser):
+    """It needs a server: a page on the disk may not read the index beside it."""
+    browser.size(1280, 900)
+    shown = "document.querySelectorAll('.md-search, [for=__search]').length"
+    visit(browser, (site / "units.html").as_uri())
+    assert browser.run(shown) == 0
+    assert browser.errors() == []
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        visit(browser, f"http://127.0.0.1:{server.server_port}/units.html")
+        assert browser.run(shown) > 1
+        browser.run("document.querySelector('[for=__search]').click()")
+        browser.wait("document.activeElement.matches('.md-search__input')")
+        browser.call("Input.insertText", text="dormant")
+        browser.wait("document.querySelector('.md-search-result__item') !== null")
+        server.shutdown()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Says nothing of requests."""
+
+    def log_message(self, format, *args):
+        pass
 
 
 def test_nothing_is_loaded_from_elsewhere(site):

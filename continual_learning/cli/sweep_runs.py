@@ -171,13 +171,14 @@ def ranking(folder: Path, sweep: Sweep, metric: str | None = None) -> selection.
 
 
 def choose(folder: Path, metric: str | None = None) -> int:
-    """Prints the ranking of a sweep and writes the best settings."""
+    """Print the ranking of a sweep and write the best settings, of equals the first."""
     sweep = read(folder)
     found = ranking(folder, sweep, metric)
     print(printable(selection.describe(found)))
     selection.write_best(folder / BEST, sweep, found)
-    best = command("run", folder / BEST, *plugins.words())
-    print(f"To run the best with other seeds: {best} --out DIR")
+    if not found.undecided:
+        best = command("run", folder / BEST, *plugins.words())
+        print(f"To run the best with other seeds: {best} --out DIR")
     return 0
 
 

@@ -68,6 +68,12 @@ class Ranking(NamedTuple):
     best: list[Ranked]
     behind: list[Configuration]
 
+    @property
+    def undecided(self) -> bool:
+        """Whether all of several configurations gave identical rows, so that none is the best."""
+        rows = {each.rows for each in self.best}
+        return len(self.best) > 1 and len(rows) == 1 and all(rows)
+
 
 def rank(
     sweep: Sweep,
@@ -147,7 +153,7 @@ def _identical(ranking: Ranking) -> list[str]:
     alike = [group for group in places.values() if len(group) > 1]
     if not alike:
         return []
-    if len(places) == 1:
+    if ranking.undecided:
         said = "All settings gave identical rows: they made no difference, so none is the best."
     else:
         groups = "; ".join(", ".join(group) for group in alike)

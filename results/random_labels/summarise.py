@@ -74,7 +74,14 @@ def figure(rows: pd.DataFrame) -> Any:
     )
     return (
         (bands + lines)
-        .properties(width=640, height=300, title=title, background="white")
+        .properties(
+            width=640,
+            height=300,
+            title=title,
+            background="white",
+            # Room for the legend where a browser's font is wider than the one measured with.
+            padding={"left": 5, "top": 5, "bottom": 5, "right": 35},
+        )
         .configure_view(stroke=None)
         .configure_axis(labelFontSize=13, titleFontSize=14, titleFontWeight="normal")
         .configure_legend(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from continual_learning.cli import sweep_runs
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
 from continual_learning.studies.store.store import Store
@@ -129,6 +130,15 @@ def test_settings_that_made_no_difference_are_told(tmp_path):
     some = told("some", same * 2 + other)
     assert "identical rows, where the settings made no difference: 2, 3." in some
     assert "identical" not in told("none", [[0.1 * i, 0.2] for i in range(6)])
+
+
+@pytest.mark.parametrize(("second", "offered"), [([0.5, 0.7], False), ([0.5, 0.8], True)])
+def test_a_best_is_offered_where_there_is_one(tmp_path, second, offered, monkeypatch, capsys):
+    both = ranked(tmp_path, (0.015, 0.1), [[0.5, 0.7], [0.5, 0.7], second, second])
+    monkeypatch.setattr(sweep_runs, "read", lambda _: both[0])
+    monkeypatch.setattr(sweep_runs, "ranking", lambda *_: both[1])
+    assert sweep_runs.choose(tmp_path) == 0
+    assert ("To run the best" in capsys.readouterr().out) == offered
 
 
 def test_equal_scores_of_different_rows_are_no_identity(tmp_path):
