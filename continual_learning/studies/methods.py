@@ -88,10 +88,8 @@ def check(experiment: Experiment) -> None:
 
     Descriptions are made without this check, which imports the classes of the methods.
     """
-    for name, method in experiment.methods.items():
-        if method.reset is not None:
-            with located(f"methods.{name}"):
-                check_options(method.reset, method.options)
+    for name in experiment.methods:
+        check_method(experiment, name)
     known = experiment.fields()
     for scale, values in experiment.scales.items():
         for name in (name for name in values if name not in known):
@@ -102,6 +100,14 @@ def check(experiment: Experiment) -> None:
         [method] = experiment.methods.values()
         numbers = experiment.agent.numbers()
         check_lanes(method, experiment.lanes, {name: known[name] for name in numbers})
+
+
+def check_method(experiment: Experiment, name: str) -> None:
+    """Raise if the reset method of one method does not take its options."""
+    method = experiment.methods[name]
+    if method.reset is not None:
+        with located(f"methods.{name}"):
+            check_options(method.reset, method.options)
 
 
 def check_options(name: str, options: Mapping[str, Option]) -> None:

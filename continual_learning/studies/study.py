@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from continual_learning import plugins
 from continual_learning.optim import registry
@@ -16,6 +14,9 @@ from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import spec
 from continual_learning.studies.experiment import Experiment
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,5 +130,7 @@ class Study:
 
 
 def _array(values: Sequence[float]) -> np.ndarray:
+    import numpy as np  # descriptions are listed without it
+
     whole = all(isinstance(value, int) for value in values)
     return np.asarray(values, np.int32 if whole else np.float32)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from continual_learning.schema.errors import unknown
 from continual_learning.studies import build
 from continual_learning.studies.experiment import Experiment
+from continual_learning.studies.methods import check_method
 from continual_learning.studies.runner import Lanes, program_of
 from continual_learning.studies.store.parts import INDEX
 from continual_learning.studies.study import Study
@@ -41,7 +42,7 @@ def programs(
     for configuration in configurations:
         for name in configuration:
             check(known, method, name)
-        apply(experiment, method, configuration)
+        check_method(apply(experiment, method, configuration), method)
         lane = {n: v for n, v in configuration.items() if known[n].is_lane(v)}
         static = {n: v for n, v in configuration.items() if n not in lane}
         groups.setdefault(repr(static), (static, []))[1].append(lane)
@@ -54,7 +55,7 @@ def check_values(experiment: Experiment, method: str, grid: Grid) -> None:
     for name, values in grid.values.items():
         check(known, method, name)
         for value in values:
-            apply(experiment, method, {name: value})
+            check_method(apply(experiment, method, {name: value}), method)
 
 
 def check_metric(study: Study, metric: str | None) -> None:

@@ -16,6 +16,7 @@ from continual_learning.optim import registry as methods
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
 from continual_learning.studies.experiment import MethodSpec
+from continual_learning.studies.methods import check_options
 from continual_learning.studies.study import Study
 
 HERE = Path(__file__).parent
@@ -121,12 +122,18 @@ def study(tmp_path):
     return Study(experiment, ["adam", "random_resets"], [0]).to_dict()
 
 
+def to_run(study):
+    """As `contents.load_plugins` does for a folder that is run."""
+    plugins.need(plugins.from_dict(study))
+    return Study.from_dict(study)
+
+
 def test_a_study_loads_what_was_named_here(tmp_path, another_process, study):
     [recorded] = study["plugins"]
     assert recorded["file"] == str(tmp_path / "mine.py")
     assert study["looks"] == {"random_resets": {"label": "Random Resets", "color": "#123456"}}
     another_process()
-    again = Study.from_dict(study)
+    again = to_run(study)
     assert methods.get("random_resets").__name__ == "RandomResets"
     assert again.to_dict() == study
 
@@ -156,10 +163,10 @@ def test_what_is_not_known_is_never_run(tmp_path, another_process, study, lose):
     lose(tmp_path / "mine.py")
     another_process()
     with pytest.raises(StudyError, match=LOST[lose]):
-        Study.from_dict(study)
+        to_run(study)
     assert "random_resets" not in methods.registered() and plugins.loaded() == ()
     plugins.load(METHOD)  # the same content by another name
-    assert Study.from_dict(study).to_dict() == study
+    assert to_run(study).to_dict() == study
 
 
 @pytest.mark.parametrize(
@@ -206,7 +213,7 @@ def test_errors_say_where_a_method_comes_from():
     with pytest.raises(methods.RegistryError, match=rf"random_resets \(from {METHOD}\).*--plugin"):
         methods.get("unheard_of")
     with pytest.raises(StudyError, match=r"from .*my_method.py\)"):
-        MethodSpec(reset="unheard_of")
+        check_options("unheard_of", {})
 
 
 def test_registered_experiments(capsys):
@@ -226,7 +233,7 @@ def test_registered_experiments(capsys):
         registry.get("few_digit")
     registry.register(mine.override(name="slippery_ant_of_mine"))
     assert registry.base_of("slippery_ant_of_mine") == "slippery_ant_of_mine"
-    assert registry.get("slippery_ant_of_mine").kind == "supervised"
+    assert registry.get("slippery_ant_of_mine").agent.kind == "classifier"
     assert cli.main(["list"]) == 0
     assert f"Three permutations of 256 digits (from {EXPERIMENT})" in capsys.readouterr().out
 

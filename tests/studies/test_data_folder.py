@@ -30,9 +30,9 @@ def test_epochs_count_what_is_there(folder, tmp_path, capsys):
     spec.save(SPEC.override(data_folder=str(folder), epochs=3, diagnostics=False), file)
     words = ["run", str(file), "--methods", "adam", "--seeds", "1", "--quiet", "--out", str(out)]
     assert cli.main(words) == 0
-    steps = 3 * (50 // SPEC.batch_size)
+    steps = 3 * (50 // SPEC.value("batch_size"))
     assert load(out).step.tolist() == [steps, 2 * steps]
-    assert Store.read(out).study["experiment"]["examples_per_task"] == 50
+    assert Store.read(out).study["experiment"]["stream"]["examples_per_task"] == 50
     assert cli.main(["status", str(out)]) == 0
     assert "2 of 2 chunks  finished" in capsys.readouterr().out
 
@@ -40,7 +40,7 @@ def test_epochs_count_what_is_there(folder, tmp_path, capsys):
 def test_who_asks_for_less_gets_it(folder):
     def examples(asked):
         chosen = SPEC.override(data_folder=str(folder), examples_per_task=asked)
-        return build.fitted(chosen).examples_per_task
+        return build.fitted(chosen).value("examples_per_task")
 
     assert (examples(None), examples(50), examples(32), examples(1000)) == (50, 50, 32, 50)
 

@@ -118,7 +118,7 @@ def test_numbers_are_lanes_and_all_else_makes_programs():
         DIGITS, "redo", ["threshold=0.1,0.2", "max_reset_fraction=none,0.5", "hidden=8;16"]
     )
     found = programs(DIGITS, "redo", grid.configurations(), [1000, 1001])
-    kinds = [(study.experiment.hidden, [*study.hyper], study.lanes) for study in found]  # pyright: ignore
+    kinds = [(study.experiment.value("hidden"), [*study.hyper], study.lanes) for study in found]  # pyright: ignore
     both = ["threshold", "max_reset_fraction"]
     assert kinds == [((8,), both[:1], 4), ((16,), both[:1], 4), ((8,), both, 4), ((16,), both, 4)]
     assert found[0].seeds == [1000, 1001, 1000, 1001]

@@ -203,7 +203,7 @@ def test_the_paper_s_grid_and_task(monkeypatch, tmp_path, capsys):
     assert cli.main([*start, "--out", str(tmp_path / "a")]) == 75
     [study] = asked["programs"]
     assert study.lanes == 24 * 5 and set(study.seeds) == {1000, 1001, 1002, 1003, 1004}
-    assert study.experiment.sequence == ("peg-insert-side",)
+    assert study.experiment.value("sequence") == ("peg-insert-side",)
     sweep = read(tmp_path / "a")
     assert sweep.experiment == study.experiment
     assert sweep.reported == registry.get("mt1")  # at the scale of the paper, on its own task
