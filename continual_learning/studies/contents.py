@@ -44,9 +44,11 @@ def load_plugins(folder: Path) -> None:
             content = documents.read(folder / file).content
             jobs = content.get("jobs")
             tables = [content, content.get("study"), content.get("sweep")]
-            tables += [each.get("study") for each in jobs] if isinstance(jobs, list) else []
-            for table in filter(lambda each: isinstance(each, Mapping), tables):
-                plugins.need(plugins.from_dict(table))
+            for job in jobs if isinstance(jobs, list) else []:
+                tables.append(job.get("study") if isinstance(job, Mapping) else None)
+            for table in tables:
+                if isinstance(table, Mapping):
+                    plugins.need(plugins.from_dict(table))
 
 
 def several(folder: Path) -> bool:

@@ -39,7 +39,6 @@ WITH = {
     "--port": ["--watch"],
 }
 NAMED = {
-    "--distributed": ["", "coordinator=", "processes=", "process="],
     "--grid": ["", "every="],
     "--ray": ["", "num_cpus=", "address=", "x="],
     "--set": ["", "every=", "cpr.every=", "tasks="],
@@ -156,7 +155,6 @@ def test_every_text_for_what_is_named(accepted, capsys, command):
         (["--launcher", "submitit", "--slurm", "timeout_min=x"], "must be a whole number above 0"),
         (["--launcher", "local", "--parallel", "9" * 30], "must be a whole number, at least 1"),
         (["--launcher", "ray", "--ray", "gpus=1"], "Unknown option of the launcher ray 'gpus'"),
-        (["--distributed", "processes=99999999999", "process=0"], "write processes=2"),
     ],
 )
 def test_absurdities(accepted, capsys, more, told):

@@ -10,7 +10,7 @@ import tomli_w
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import fields_of
-from continual_learning.studies import registry, spec
+from continual_learning.studies import methods, registry, spec
 from continual_learning.studies.experiment import Experiment
 from tests.hostile import cases
 
@@ -45,6 +45,7 @@ def tried(data):
     with cases.in_time(data):
         try:
             found = spec.from_dict(data)
+            methods.check(found)
         except StudyError as error:
             assert len(str(error)) < 3000
             return error
@@ -131,7 +132,7 @@ def test_a_text_with_a_few_other_letters(count):
 )
 def test_absurdities(name, change, told):
     with cases.in_time(change), pytest.raises(StudyError, match=told):
-        registry.get(name).override(**change)
+        methods.check(registry.get(name).override(**change))
 
 
 def test_there_are_two_thousand_of_them():

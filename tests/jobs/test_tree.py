@@ -73,7 +73,7 @@ def test_a_tree_is_made_once(tmp_path):
         ("schema = 1", "schema = 2", "has schema 2, written by a newer version"),
         ("schema = 1", "schema = ", "is damaged"),
         ('name = "redo-', 'name = "../redo-', "does not describe jobs"),
-        ('kind = "supervised"', 'kind = "magic"', "does not describe jobs"),
+        ('kind = "dataset"', 'kind = "magic"', "does not describe jobs"),
         ("methods = [", "ways = [", "does not describe jobs .StudyError: A study needs `methods`"),
     ],
 )

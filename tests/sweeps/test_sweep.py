@@ -208,7 +208,7 @@ def test_the_paper_s_grid_and_task(monkeypatch, tmp_path, capsys):
     assert sweep.experiment == study.experiment
     assert sweep.reported == registry.get("mt1")  # at the scale of the paper, on its own task
     assert cli.main([*start, "--task", "push", "--out", str(tmp_path / "b")]) == 75
-    assert asked["programs"][0].experiment.sequence == ("push",)
+    assert asked["programs"][0].experiment.value("sequence") == ("push",)
     assert cli.main(["sweep", "permuted_digits", "--method", "cpr", "--out", str(tmp_path)]) == 2
     assert "The paper has no grid of cpr on permuted_digits" in capsys.readouterr().err
 
