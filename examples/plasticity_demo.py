@@ -26,10 +26,10 @@ import pandas as pd
 
 from continual_learning import report
 from continual_learning.analysis import load
-from continual_learning.analysis.style import colours
+from continual_learning.analysis.style import colors
 from continual_learning.studies import launch, prefetch, registry
 
-METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama"))
+METHODS = colors(("adam", "cpr", "cbp", "redo", "regrama"))
 WINDOW = 5  # tasks that "first" and "last" are the means of
 
 

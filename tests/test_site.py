@@ -11,9 +11,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.analysis.browser import Browser, find
 
 from docs import hooks
+from tests.report.browser import Browser, find
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["optim", "diagnostics", "envs", "envs.host", "networks", "analysis"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from continual_learning.envs.catalog import Stream
 from continual_learning.envs.catalog.stream import Place
+from continual_learning.kinds import Registry
 from continual_learning.networks.catalog import Networks
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import Factor
-from continual_learning.schema.registry import Registry
 
 if TYPE_CHECKING:
     from continual_learning.agents.common.trainer import HostTrainer, MakeOptimizer, Trainer

@@ -18,6 +18,43 @@ _LONGEST = 100 * 366 * 24 * 3600
 Value = TypeVar("Value")
 
 
+RESERVED = frozenset(
+    [
+        "deterministic",
+        "grid",
+        "halving",
+        "help",
+        "lanes",
+        "launcher",
+        "memory",
+        "method",
+        "methods",
+        "metric",
+        "on_nonfinite",
+        "out",
+        "parallel",
+        "plugin",
+        "quiet",
+        "ray",
+        "retry",
+        "sampler",
+        "scale",
+        "seeds",
+        "seeds_per_job",
+        "set",
+        "slurm",
+        "tensorboard",
+        "time_limit",
+        "trials",
+        "trials_per_batch",
+        "trust_modules",
+        "until_task",
+        "wandb",
+    ]
+)
+"""What commands call their own options; fields of users may have these names, too."""
+
+
 def add_scale(parser: argparse.ArgumentParser, spec: Experiment | None) -> None:
     """Adds --scale and --set, and where the experiment is known an option for every field."""
     scales = ["paper", *spec.scales] if spec else ["paper", "short", "smoke"]
@@ -47,6 +84,7 @@ def add_scale(parser: argparse.ArgumentParser, spec: Experiment | None) -> None:
 def resolve(spec: Experiment, args: argparse.Namespace) -> Experiment:
     """The experiment with the values that the options name."""
     known = [name for name, each in spec.fields().items() if _is_option(each)]
+    known = [f"{spec.part_of(n)}.{n}" if n in RESERVED else n for n in known]
     given = {name: value for name, value in vars(args).items() if name in known}
     assigned = dict(assignment(spec, text) for text in args.assignments)
     twice = sorted(given.keys() & assigned.keys())
@@ -181,11 +219,14 @@ def _is_option(each: Field) -> bool:
 
 
 def _add_field(group: Any, spec: Experiment, name: str, each: Field) -> None:
-    flag, shown = "--" + name.replace("_", "-"), _default(spec, name)
-    aliases = [f"--{each.alias}"] if each.alias else []
+    shown, aliases = _default(spec, name), [f"--{each.alias}"] if each.alias else []
+    if name in RESERVED:  # by a command: the field goes by the name of its part as well
+        name = f"{spec.part_of(name)}.{name}"
+    flag = "--" + name.replace("_", "-").replace(".", "-")
     if each.type is bool:
         group.add_argument(
             flag,
+            dest=name,
             action=argparse.BooleanOptionalAction,
             default=argparse.SUPPRESS,
             help=f"{each.help} ({shown})",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from continual_learning.kinds import Registry
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import Factor, field
 from continual_learning.schema.names import Activation, Init
-from continual_learning.schema.registry import Registry
 
 if TYPE_CHECKING:
     import flax.linen as nn

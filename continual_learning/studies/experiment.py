@@ -200,6 +200,10 @@ class Experiment:
         part, field = self._place(name)
         return getattr(self if part is None else getattr(self, part), field)
 
+    def part_of(self, name: str) -> str | None:
+        """Return the part that one of `fields` is of; None for its own."""
+        return self._place(name)[0]
+
     def _place(self, name: str) -> tuple[str | None, str]:
         """Return the part of a field, None for its own, and its name there."""
         part, dot, rest = name.partition(".")

@@ -11,11 +11,11 @@ from typing import Any
 from continual_learning import extras
 from continual_learning.agents.catalog import AGENTS
 from continual_learning.envs.catalog import STREAMS
+from continual_learning.kinds import Registry
 from continual_learning.networks.catalog import NETWORKS
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import Factor, fields_of, made
-from continual_learning.schema.registry import Registry
 from continual_learning.studies import earlier, early_stopping
 from continual_learning.studies.experiment import Experiment, MethodSpec, located
 from continual_learning.studies.store import documents

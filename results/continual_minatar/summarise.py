@@ -19,7 +19,7 @@ import pandas as pd
 
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis import load
-from continual_learning.analysis.style import colours, name
+from continual_learning.analysis.style import colors, name
 from continual_learning.analysis.summary import as_published, ours
 from continual_learning.paper.numbers import results
 from continual_learning.paper.tables.table import measured
@@ -134,7 +134,7 @@ def beside_paper(rows: pd.DataFrame) -> str:
 
 def figure(rows: pd.DataFrame) -> Any:
     """A column per game: the mean over seeds and the range of seeds, in training and of units."""
-    drawn = colours(tuple(rows.method.unique()))
+    drawn = colors(tuple(rows.method.unique()))
     colour = alt.Color(
         "method:N",
         title=None,

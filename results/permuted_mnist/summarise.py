@@ -15,10 +15,10 @@ import altair as alt
 import pandas as pd
 
 from continual_learning.analysis import load
-from continual_learning.analysis.style import colours
+from continual_learning.analysis.style import colors
 
 HERE = Path(__file__).parent
-METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb"))
+METHODS = colors(("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb"))
 TASKS = 200
 BLOCK = 20  # tasks
 UNITS = 256

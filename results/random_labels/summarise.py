@@ -13,10 +13,10 @@ import altair as alt
 import pandas as pd
 
 from continual_learning.analysis import load
-from continual_learning.analysis.style import colours, name
+from continual_learning.analysis.style import colors, name
 
 HERE = Path(__file__).parent
-METHODS = colours(("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb"))
+METHODS = colors(("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb"))
 WINDOW = 5
 """Tasks that "first" and "last" are the means of."""
 

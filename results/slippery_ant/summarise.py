@@ -14,10 +14,10 @@ import altair as alt
 import pandas as pd
 
 from continual_learning.analysis import load
-from continual_learning.analysis.style import colours, name
+from continual_learning.analysis.style import colors, name
 
 HERE = Path(__file__).parent
-METHODS = colours(("adam", "cpr"))
+METHODS = colors(("adam", "cpr"))
 CHUNK = 6  # iterations
 WINDOW = 3  # chunks, at the end of a task
 MEANS = [

@@ -12,7 +12,7 @@ import altair as alt
 import pandas as pd
 
 from continual_learning.analysis import curves as curves_of
-from continual_learning.analysis.style import COLOURS, name
+from continual_learning.analysis.style import colors, name
 from continual_learning.analysis.summary import as_published
 from continual_learning.analysis.summary import ours as of_seeds
 from continual_learning.paper.numbers import results
@@ -113,7 +113,8 @@ def networks() -> Any:
         "method:N",
         title=None,
         scale=alt.Scale(
-            domain=[name(each) for each in ("adam", "cpr")], range=[COLOURS["adam"], COLOURS["cpr"]]
+            domain=[name(each) for each in ("adam", "cpr")],
+            range=list(colors(("adam", "cpr")).values()),
         ),
     )
     panels = []
@@ -152,9 +153,9 @@ def figure() -> Any:
             )
             title = f"{name(method)}: {metric}"
             base = alt.Chart(alt.Data(values=lines.to_dict("records")), title=title)
-            mine = base.mark_line(color=COLOURS[method], strokeWidth=1.2, opacity=0.8).encode(
-                x=x, y=alt.Y(f"{metric}:Q", title="return"), detail="seed:N"
-            )
+            mine = base.mark_line(
+                color=colors((method,))[method], strokeWidth=1.2, opacity=0.8
+            ).encode(x=x, y=alt.Y(f"{metric}:Q", title="return"), detail="seed:N")
             paper = alt.Chart(
                 alt.Data(values=theirs[theirs.method == method].to_dict("records"))
             ).mark_line(color=FAINT, strokeWidth=2.5)

@@ -1,5 +1,8 @@
+import re
+
 import pytest
 
+from continual_learning import cli
 from continual_learning.cli import options
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
@@ -54,3 +57,12 @@ def test_assignments(text, value):
     assert name == text.split("=")[0].strip()
     assert found == value
     assert type(found) is type(value)
+
+
+def test_names_of_options_are_reserved(capsys):
+    """A field of a user's may have the name of an option that any of these commands has."""
+    own = {f"--{name.replace('_', '-')}" for name in options.RESERVED}
+    for command in ("run", "show", "sweep"):
+        with pytest.raises(SystemExit):
+            cli.main([command, "--help"])
+        assert {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", capsys.readouterr().out)} <= own

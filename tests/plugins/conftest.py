@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from continual_learning import plugins
+from continual_learning.agents.catalog import AGENTS
 from continual_learning.analysis import loading, style
+from continual_learning.envs import STREAMS
 from continual_learning.optim import registry as methods
 from continual_learning.studies import registry
 
@@ -18,6 +20,8 @@ def fresh(monkeypatch, tmp_path):
     monkeypatch.setattr(plugins, "_loaded", {})
     monkeypatch.setattr(methods, "_ENTRIES", dict(methods._ENTRIES))
     monkeypatch.setattr(registry, "_ADDED", {})
+    for kinds in (STREAMS, AGENTS):
+        monkeypatch.setattr(kinds, "_entries", dict(kinds._entries))
     monkeypatch.setattr(style, "_recorded", {})
     loading._warn.cache_clear()
     yield
@@ -34,6 +38,9 @@ def another_process(monkeypatch):
         ours = {name: entry for name, entry in methods._ENTRIES.items() if entry.is_ours}
         monkeypatch.setattr(methods, "_ENTRIES", ours)
         monkeypatch.setattr(registry, "_ADDED", {})
+        for kinds in (STREAMS, AGENTS):
+            ours = {name: each for name, each in kinds._entries.items() if isinstance(each, str)}
+            monkeypatch.setattr(kinds, "_entries", ours)
         loading._warn.cache_clear()
 
     return forget

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from continual_learning import extras
+from continual_learning.kinds import Registry
 from continual_learning.schema.fields import Factor
 from continual_learning.schema.names import Nonfinite, Restart
-from continual_learning.schema.registry import Registry
 
 Place = Literal["device", "host", "examples"]
 """Where the environments of a stream are stepped; or it has labeled examples in their place."""

@@ -1,4 +1,4 @@
-"""Names of what an experiment can be made of: ours, and those that users register."""
+"""Registries of what an experiment can be made of: our kinds, and those that users register."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
+from continual_learning import plugins
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import Factor
 
@@ -24,14 +25,16 @@ class Registry(Generic[Described]):
     def __init__(self, what: str, base: type[Described], ours: Mapping[str, str]):
         self._what, self._base = what, base
         self._entries: dict[str, type[Described] | str] = dict(ours)
+        self._origins: dict[str, str | None] = {}
 
     def __iter__(self) -> Iterator[str]:
+        plugins.installed()
         return iter(self._entries)
 
     def register(self, cls: type[Described]) -> type[Described]:
         """Make a class known by its `kind`; usable as a decorator.
 
-        Registering the same class again changes nothing.
+        A class that is defined anew takes the place of the old one.
 
         Raises:
           StudyError: if another class has this kind.
@@ -42,30 +45,30 @@ class Registry(Generic[Described]):
         kind = getattr(cls, "kind", None)
         if not isinstance(kind, str) or not kind.isidentifier():
             raise TypeError(f"{cls.__name__} needs a `kind`, a name that files can have for it.")
-        if kind in self._entries and self.source(kind) != _source(cls):
+        known = self._entries.get(kind)
+        if known is not None and (isinstance(known, str) or _source(known) != _source(cls)):
+            whose = self._origins.get(kind, "this package") or "your program"
             raise StudyError(
-                f"There is a {self._what} {kind!r} already, {self.source(kind)}; choose another "
-                "name."
+                f"There is a {self._what} {kind!r} already, from {whose}; choose another name."
             )
-        self._entries[kind] = cls
+        if known is not cls:
+            self._entries[kind] = cls
+            self._origins[kind] = plugins.origin()
         return cls
 
     def get(self, kind: str) -> type[Described]:
         """Return the class of a kind; the error for another one lists those there are."""
-        if not isinstance(kind, str) or kind not in self._entries:
-            raise unknown(f"kind of {self._what}", kind, self._entries)
+        if not isinstance(kind, str) or kind not in list(self):
+            error = unknown(f"kind of {self._what}", kind, self)
+            raise StudyError(
+                f"{error} One of your own comes with --plugin FILE.py, or with a package that is "
+                "installed."
+            )
         entry = self._entries[kind]
         if not isinstance(entry, str):
             return entry
         module, name = entry.split(":")
-        found: type[Described] = getattr(importlib.import_module(module), name)
-        self._entries[kind] = found
-        return found
-
-    def source(self, kind: str) -> str:
-        """Return where a kind comes from, as "module:class"."""
-        entry = self._entries[kind]
-        return entry if isinstance(entry, str) else _source(entry)
+        return getattr(importlib.import_module(module), name)
 
 
 def _source(cls: type) -> str:
