@@ -59,8 +59,9 @@ def test_assignments(text, value):
     assert type(found) is type(value)
 
 
-def test_names_of_options_are_reserved(capsys):
+def test_names_of_options_are_reserved(capsys, monkeypatch):
     """A field of a user's may have the name of an option that any of these commands has."""
+    monkeypatch.setenv("COLUMNS", "500")  # no flag is cut
     own = {f"--{name.replace('_', '-')}" for name in options.RESERVED}
     for command in ("run", "show", "sweep"):
         with pytest.raises(SystemExit):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -100,6 +101,8 @@ class Ray:
 
 def work(path: Path, name: str, running: Running) -> int:
     """Runs a job where Ray has put it; the exit code."""
+    with contextlib.suppress(StudyError):  # which the job's own process keeps as its failure
+        running.load_plugins()
     tree = read(path)
     child = process.start(tree, name, running)
     try:
