@@ -32,7 +32,7 @@ BIN = 60_000  # steps, five rows
 LAST = 2  # bins, at the end of a game
 STUDY = registry.get("continual_minatar")
 TASK = STUDY.steps // STUDY.tasks  # steps
-EVALUATIONS = [f"eval_{game}" for game in STUDY.games]
+EVALUATIONS = [f"eval_{game}" for game in STUDY.task_names]
 MEASURES = ["latest_return", *EVALUATIONS, "dormant_ratio", "linearised_ratio", "srank", "entropy"]
 PANELS = {"latest_return": "return in training", "dormant_ratio": "dormant units"}
 
@@ -86,7 +86,7 @@ def table(rows: pd.DataFrame) -> str:
         seeds = part.groupby("seed")[MEASURES].mean()
         seen = [cell(seeds[name]) for name in EVALUATIONS[: task + 1]]
         seen += ["–"] * (len(EVALUATIONS) - len(seen))
-        cells = [method, STUDY.games[task], cell(seeds.latest_return), *seen]
+        cells = [method, STUDY.task_names[task], cell(seeds.latest_return), *seen]
         lines.append("| " + " | ".join([*cells, cell(100 * seeds.dormant_ratio)]) + " |")
     return "\n".join(lines)
 
@@ -145,7 +145,7 @@ def figure(rows: pd.DataFrame) -> Any:
     below = []
     for measure, title in PANELS.items():
         beside = []
-        for task, game in enumerate(STUDY.games):
+        for task, game in enumerate(STUDY.task_names):
             of = rows[rows.task == task].groupby(["method", "until"], sort=False)[measure]
             found = of.agg(["mean", "min", "max"]).round(4).reset_index()
             found["method"] = found.method.map(name)
