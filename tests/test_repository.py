@@ -8,6 +8,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+from docs import import_graph
 from tests.installation import locks
 
 ROOT = Path(__file__).parents[1]
@@ -89,3 +90,7 @@ def test_importing_starts_no_backend():
         "assert not xla_bridge.backends_are_initialized()"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_the_picture_of_imports_is_of_the_code():
+    assert import_graph.OUT.read_text() == import_graph.draw()

@@ -124,7 +124,7 @@ class Categorical(NamedTuple):
     def log_prob(self, action: jax.Array) -> jax.Array:
         """Log probability of an action: int32 […] -> […]."""
         # Not a gather, the gradient of which is a scatter.
-        chosen = jnp.arange(self.log_probs.shape[-1]) == action[..., None]
+        chosen = jax.nn.one_hot(action, self.log_probs.shape[-1], dtype=bool)
         return jnp.sum(jnp.where(chosen, self.log_probs, 0.0), axis=-1)
 
     def mean(self, values: jax.Array) -> jax.Array:

@@ -20,6 +20,7 @@ _NAMES = (
     "random_labels",
     "slippery_ant",
     "slippery_ant_2025",
+    "slippery_ant_sac",
     "slippery_humanoid",
     "delayed_ant",
     "delayed_ant_constant",
@@ -28,9 +29,11 @@ _NAMES = (
     "continual_minatar",
     "minatar_five",
     "minatar_cycle",
+    "minatar_ppo",
     "continual_metaworld",
     "mt1",
     "gymnasium",
+    "gymnasium_ppo",
 )
 """Ours; each is a module of `presets` with a `SPEC`."""
 

@@ -14,9 +14,11 @@ SUPERVISED = [
     "random_labels",
 ]
 DELAYED = ["delayed_ant", "delayed_ant_constant", "delayed_ant_ramp", "delayed_ant_blind"]
-CONTROL = ["slippery_ant", "slippery_ant_2025", "slippery_humanoid", *DELAYED]
-GAMES = ["continual_minatar", "minatar_five", "minatar_cycle"]
-HOST = ["continual_metaworld", "mt1", "gymnasium"]
+CONTROL = [
+    "slippery_ant", "slippery_ant_2025", "slippery_ant_sac", "slippery_humanoid", *DELAYED
+]  # fmt: skip
+GAMES = ["continual_minatar", "minatar_five", "minatar_cycle", "minatar_ppo"]
+HOST = ["continual_metaworld", "mt1", "gymnasium", "gymnasium_ppo"]
 NAMES = SUPERVISED + CONTROL + GAMES + HOST
 
 
