@@ -6,6 +6,7 @@ import math
 
 from continual_learning.analysis.curves import RETURNS
 from continual_learning.analysis.summary import Estimate
+from continual_learning.diagnostics.metrics import higher_is_better, metric
 from continual_learning.report.facts import SUSTAINED, Best, Method, one_scale, rules, table_bin
 from continual_learning.report.markup import (
     Markup,
@@ -17,7 +18,6 @@ from continual_learning.report.markup import (
     number,
     steps,
 )
-from continual_learning.report.metrics import higher_is_better, metric
 from continual_learning.report.studies import Section
 
 NO_SCALE = "Returns of different tasks have no scale in common."

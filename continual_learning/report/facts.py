@@ -13,7 +13,7 @@ from continual_learning.analysis.adaptation import Adaptation, adaptation
 from continual_learning.analysis.curves import RETURNS, Curves, curves
 from continual_learning.analysis.summary import Estimate, Summary, as_published, ours
 from continual_learning.diagnostics.collapse import Collapse, collapses
-from continual_learning.report.metrics import higher_is_better
+from continual_learning.diagnostics.metrics import higher_is_better
 from continual_learning.report.series import PAPER_BIN, Rows, values_of
 from continual_learning.report.studies import Section
 from continual_learning.schema.errors import StudyError

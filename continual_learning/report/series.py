@@ -17,8 +17,8 @@ import pandas as pd
 
 from continual_learning.analysis import statistics
 from continual_learning.analysis.curves import Curves, curves
+from continual_learning.diagnostics import metrics
 from continual_learning.diagnostics.binning import bin_ends, bin_means
-from continual_learning.report import metrics
 from continual_learning.report.studies import Section, numeric, parameters
 from continual_learning.studies.store.parts import HYPER
 

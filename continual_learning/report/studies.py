@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from continual_learning.analysis.loading import load_part
+from continual_learning.diagnostics import metrics
 from continual_learning.jobs import tree
-from continual_learning.report import metrics
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import Factor
 from continual_learning.studies import nonfinite, spec

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from continual_learning.analysis.summary import Summary
+from continual_learning.diagnostics.metrics import metric
 from continual_learning.report.cards import swatch
 from continual_learning.report.facts import Method, rules, table_bin
 from continual_learning.report.head import unit
@@ -22,7 +23,6 @@ from continual_learning.report.markup import (
     number,
     steps,
 )
-from continual_learning.report.metrics import metric
 from continual_learning.report.studies import Section
 
 EVENTS = 200

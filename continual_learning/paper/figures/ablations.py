@@ -10,6 +10,7 @@ import numpy as np
 
 from continual_learning.analysis import summary
 from continual_learning.analysis.curves import RETURNS, Curves
+from continual_learning.diagnostics.metrics import metric
 from continual_learning.paper.artefacts import Artefact
 from continual_learning.paper.figures import theme
 from continual_learning.paper.figures.curves import panel
@@ -116,7 +117,8 @@ def _axis(runs: Runs) -> tuple[str, str]:
     """What says how well a method does, and the format of its numbers."""
     if runs.spec.headline in RETURNS:
         return "episodic return", ""
-    return runs.spec.headline.replace("_", " "), "~%"
+    known = metric(runs.spec.headline)
+    return known.title.lower(), "~%" if known.share else ""
 
 
 def _name(artefact: Artefact, key: Any, runs: Runs) -> str:
