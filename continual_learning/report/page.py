@@ -14,8 +14,9 @@ from typing import Any
 
 from continual_learning.analysis import style
 from continual_learning.analysis.curves import CurvesError, main_metric
+from continual_learning.diagnostics import metrics
 from continual_learning.installation import DISTRIBUTION, VERSION
-from continual_learning.report import metrics, series
+from continual_learning.report import series
 from continual_learning.report.cards import cards
 from continual_learning.report.facts import best, facts
 from continual_learning.report.head import head, notices

@@ -7,7 +7,8 @@ import pytest
 
 from continual_learning import report
 from continual_learning.analysis.summary import Estimate
-from continual_learning.report import facts, metrics, series, studies
+from continual_learning.diagnostics import metrics
+from continual_learning.report import facts, series, studies
 from continual_learning.report.head import notices
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies.store.store import Store
