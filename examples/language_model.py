@@ -1,10 +1,10 @@
-"""A small language model loses plasticity over changing corpora, and CPR keeps it.
+"""A small language model loses plasticity over changing corpora, and CPR keeps most of it.
 
 The corpus is the documentation that comes with Python. Every task writes it in another alphabet:
 the characters are permuted. The tasks are equally hard, so a model that keeps its plasticity does
 as well on the last one as on the first. The model is a block of a transformer. Nothing tells the
 optimizer when a task begins; both methods have the same learning rate, initial weights, alphabets
-and batches.
+and batches. Units are the channels of the MLP, of the values, and of queries with their keys.
 
     python examples/language_model.py --out language_model
 
@@ -60,7 +60,7 @@ def train(method: ResetMethod, seeds: int, tasks: int, steps: int) -> np.ndarray
     text, model = corpus(), LanguageModel()
     example = jnp.zeros((1, LENGTH), jnp.int32)
     shapes = jax.eval_shape(model.init, jax.random.key(0), example)
-    graph = trace_units(model.apply, shapes, example)
+    graph = trace_units(model.apply, shapes, example, pairs=True)
     tx = attach_reset_method(tx=optax.adam(5e-3), reset_method=method, units=graph)
 
     def loss(params: Any, text: jax.Array) -> jax.Array:

@@ -45,14 +45,12 @@ def arrays(tree: Any) -> dict[str, jax.Array]:
 def parameters(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The arrays of `tree`, and a function that puts others in their places.
 
-    A module whose leaves are not all arrays or numbers, as Equinox has them, is taken apart like
-    `eqx.partition(module, eqx.is_inexact_array)`: what is left has None there.
+    A module with leaves that no optimizer could train (functions, flags, sizes), as Equinox has
+    them, is taken apart like `eqx.partition(module, eqx.is_inexact_array)`: what is left has None
+    there.
     """
     leaves = jax.tree.leaves(tree)
-    if all(
-        _is_array(x) or (isinstance(x, complex | float | int) and x not in (True, False))
-        for x in leaves
-    ):
+    if all(_is_array(x) or isinstance(x, complex | float) for x in leaves):
         return tree, lambda arrays: arrays
     own = [_is_array(x) and jnp.issubdtype(x.dtype, jnp.inexact) for x in leaves]
     treedef = jax.tree.structure(tree)

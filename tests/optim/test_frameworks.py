@@ -213,6 +213,26 @@ def test_an_equinox_module_as_parameters():
     assert features["mlp/layers/1/weight"].shape == (6, 5)
 
 
+def test_an_equinox_module_with_its_size_as_a_field():
+    class Net(eqx.Module):
+        size: int
+        cell: eqx.nn.GRUCell
+        out: eqx.nn.Linear
+
+        def __call__(self, x):
+            def step(h, x):
+                return self.cell(x, h), None
+
+            return self.out(jax.lax.scan(step, jnp.zeros(self.size), x)[0])
+
+    one, two = jax.random.split(jax.random.key(0))
+    model = Net(4, eqx.nn.GRUCell(3, 4, key=one), eqx.nn.Linear(4, 2, key=two))
+    graph = trace_units(lambda model, x: jax.vmap(model)(x), model, jnp.ones((1, 5, 3)))
+    assert [layer.size for layer in graph.layers] == [4]
+    assert graph.untraced == ()
+    assert "size" not in graph.shapes
+
+
 def test_a_norm_over_a_named_axis():
     class Net(nn.Module):
         @nn.compact

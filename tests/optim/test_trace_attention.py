@@ -71,6 +71,50 @@ def test_value_channels_and_pairs(rotate, groups, pairs):
     check_units(apply, graph, params, X, statistics=True)
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_queries_that_share_a_key_without_a_copy_of_it(heads, pairs):
+    """As in Gemma: an axis of groups, or a single key, and keys and values of one kernel."""
+    rng = np.random.default_rng(0)
+    shapes = {"q": (3, heads, 2, 4), "kv": (2, 3, heads, 4), "o": (heads, 2, 4, 5), "out": (5, 2)}
+    params = {k: jnp.asarray(rng.normal(size=shape), jnp.float32) for k, shape in shapes.items()}
+
+    def apply(p, x):
+        q = jnp.einsum("btd,dkgc->btkgc", x, p["q"])
+        k, v = jnp.einsum("btd,ndkc->nbtkc", x, p["kv"])
+        q, k = rotated(q.reshape(*q.shape[:2], -1, 4)).reshape(q.shape), rotated(k)
+        weights = jax.nn.softmax(jnp.einsum("btkgc,bskc->btkgs", q, k) / 2)
+        y = jnp.einsum("btkgs,bskc->btkgc", weights, v)
+        return jnp.tanh(jnp.einsum("btkgc,kgco->bto", y, p["o"])) @ p["out"]
+
+    graph = trace_units(apply, params, X, pairs=pairs)
+    size = 4 * heads + (2 * heads if pairs else 0)  # two channels of a key are turned together
+    readers = {"o", "q"} if pairs else {"o"}
+    assert rows(graph) == [
+        ("kv", size, {"kv"}, set(), readers),
+        ("o", 5, {"o"}, set(), {"out"}),
+    ]
+    assert dict(graph.untraced) == ({} if pairs else {"q": PAIR, "kv": PAIR})
+    assert_complete(graph)
+    check_units(apply, graph, params, X, units=size, statistics=True)
+
+
+def test_channels_that_all_meet_are_refused():
+    """Linear attention: every channel of a key meets every channel of a value."""
+    params = weights(heads=1, queries=1)
+
+    def apply(p, x):
+        q, k, v = (jnp.einsum("btd,dhc->btc", x, p[name]) for name in "qkv")
+        context = jnp.einsum("bsc,bse->bce", jax.nn.softmax(k, 1), v)
+        return jnp.tanh(jnp.einsum("btc,bce->bte", q, context) @ p["o"]) @ p["out"]
+
+    graph = trace_units(apply, params, X)
+    assert graph.names == ("o",)
+    assert {"q", "k", "v"} <= dict(graph.untraced).keys()
+    assert_complete(graph)
+    check_units(apply, graph, params, X)
+
+
 def test_features_of_attention():
     params = weights()
     graph = trace_units(attention, params, X[:1], pairs=True)

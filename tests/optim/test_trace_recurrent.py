@@ -91,8 +91,10 @@ def haiku_net(cell):
 
 
 NETS = {
+    "nnx elman": (nnx_net, nnx.SimpleCell),
     "nnx gru": (nnx_net, nnx.GRUCell),
     "nnx lstm": (nnx_net, nnx.OptimizedLSTMCell),
+    "nnx lstm, not fused": (nnx_net, nnx.LSTMCell),
     "equinox gru": (equinox_net, eqx.nn.GRUCell),
     "equinox lstm": (equinox_net, eqx.nn.LSTMCell),
     "haiku elman": (haiku_net, hk.VanillaRNN),

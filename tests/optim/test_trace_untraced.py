@@ -157,6 +157,20 @@ CASES = {
         {"t": (2, 4), "a": (3, 4), "b": (4, 5), "c": (5, 2)}, ["b"],
         {"t": "is used by 'gather'", "a": "adds to what parameters that are not followed"},
     ),
+    "norm of an embedding that is added": (  # as in BERT
+        lambda p, x: (
+            (e := (e := p["t"][(x[:, 0] > 0).astype(int)])
+             * (jax.lax.rsqrt((e**2).mean(-1, keepdims=True)) * p["s"][None]) + p["n"][None])
+            + jnp.tanh(e @ p["a"]) @ p["b"]) @ p["c"],
+        {"t": (2, 4), "s": (4,), "n": (4,), "a": (4, 5), "b": (5, 4), "c": (4, 2)}, ["a"],
+        {"t": "is used by 'gather'", "s": "meets no unit", "n": "meets no unit",
+         "b": "adds to what parameters that are not followed"},
+    ),
+    "scale of the input that is added": (
+        lambda p, x: ((y := x * p["s"][None]) + jnp.tanh(y @ p["a"]) @ p["b"]) @ p["c"],
+        {"s": (3,), "a": (3, 4), "b": (4, 3), "c": (3, 2)}, ["a"],
+        {"s": "meets no unit", "b": "adds to what parameters that are not followed"},
+    ),
     "position that is added": (  # the same for all inputs: a bias
         lambda p, x: jnp.tanh(p["t"][jnp.array([1, 0])] + x @ p["a"]) @ p["c"],
         {"t": (2, 4), "a": (3, 4), "c": (4, 2)}, ["a"], {"t": "is used by 'gather'"},

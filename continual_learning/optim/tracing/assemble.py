@@ -213,8 +213,10 @@ class Assembly:
             units, outputs = np.unique(
                 self.unit[p.first : p.first + p.size][own], return_counts=True
             )
-            # A gate may have its two sides, or all of a cell's, in one kernel.
-            sides = len(np.unique(outputs)) == 1 and len(units) > 1 and gated.issuperset(units)
+            # A gate may have its two sides, or all of a cell's, in one kernel; others beside it.
+            several = outputs > 1
+            alike = len(np.unique(outputs[several])) == 1 and len(units) > 1
+            sides = alike and gated.issuperset(units[several])
             if len(units) < own.sum() and not sides:
                 reason = reason or spoiled.get(number)
                 reason = reason or "has several outputs of one kernel in one unit"

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from continual_learning.optim.tracing.facts import PAIR, Findings
-from continual_learning.optim.tracing.labels import NONE, Activation, Data, Value, mixed
+from continual_learning.optim.tracing.labels import (
+    NONE,
+    Activation,
+    Data,
+    Value,
+    constant_along,
+    first_along,
+    mixed,
+)
 
 
 class _Side(NamedTuple):
@@ -71,9 +79,11 @@ def _averaged(
 def _paired(seen: Findings, lhs: _Side, rhs: _Side, shape: tuple[int, ...]) -> Value | None:
     """Channels of queries and keys, which do nothing without each other."""
     left, right = _channels(lhs), _channels(rhs)
-    if left is None or right is None:
+    # Where several heads meet several heads, a channel meets more than one on either side.
+    if left is None or right is None or len(left) > 1 < len(right):
         return None
-    met = np.unique(np.stack([left, right]), axis=1).T.tolist()
+    both = np.stack(np.broadcast_arrays(left, right)).reshape(2, -1)
+    met = np.unique(both, axis=1).T.tolist()
     pairs = {(seen.unit(x), seen.unit(y)) for x, y in met}
     # A key may have several queries (Ainslie et al., 2023, arXiv 2305.13245), not the other way.
     queries, keys = ({pair[i] for pair in pairs} for i in (0, 1))
@@ -92,10 +102,13 @@ def _paired(seen: Findings, lhs: _Side, rhs: _Side, shape: tuple[int, ...]) -> V
 
 
 def _channels(side: _Side) -> np.ndarray | None:
-    """The labels along copies and contracted axes, flat; None where they differ along others."""
+    """Return [heads, channels], the labels along copies and contracted axes; None without units.
+
+    Heads are the different rows along the free axes, where positions are alike.
+    """
     act = side.value
     assert isinstance(act, Activation)
     labels = act.labels.transpose(*side.free, *side.copies, *side.contracted)
-    labels = labels.reshape(int(np.prod(side.extents(side.free))), -1)
-    row = labels.max(0)
-    return row if (labels == row).all() and (row >= 0).all() else None
+    labels = first_along(labels, [a for a in range(len(side.free)) if constant_along(labels, [a])])
+    rows = labels.reshape(int(np.prod(labels.shape[: len(side.free)])), -1)
+    return np.unique(rows, axis=0) if (rows >= 0).all() else None

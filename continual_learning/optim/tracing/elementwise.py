@@ -97,16 +97,20 @@ def _with_entries(
     if isinstance(other, Data):
         given = frozenset() if other.given else None
         factors = given if entries.factors is None else entries.factors
-        return Entries(numbers, factors) if multiple else None
+        inputs = entries.inputs | other.inputs
+        return Entries(numbers, factors, inputs, entries.written) if multiple else None
     if not isinstance(other, Activation) or name not in SUMS | {"mul"}:
         return None
     act = spread(other, shape)
     if name == "mul" and not (act.labels >= 0).any():  # half of a normalisation, or of the input's
-        return Entries(numbers, act.sources | (entries.factors or frozenset()))
+        factors = act.sources | (entries.factors or frozenset())
+        return Entries(numbers, factors, entries.inputs, entries.written or act.written)
     if entries.factors:  # the other half
         act = combine(seen, name, act, spread(_all_mixed(entries), shape), additive=False)
     if name in SUMS and entries.factors is not None:  # times something: no bias
         seen.lose(numbers, f"passes through {name!r}")
+        if entries.inputs or entries.written:
+            seen.spoil(act.own_labels(), UNFOLLOWED)
         return dataclasses.replace(act, linear=False)
     facts = seen.scales if name == "mul" else seen.shifts
     linear = act.linear and name in ("add", "add_any")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -178,8 +177,11 @@ class Findings:
         if not isinstance(value, Entries):
             return value
         self.lose(value.numbers, reason)
-        rest = mixed(value.shape, value.factors or frozenset())
-        return dataclasses.replace(rest, learned=True) if isinstance(rest, Data) else rest
+        if value.factors or value.written:
+            return mixed(
+                value.shape, value.factors or frozenset(), value.written or bool(value.inputs)
+            )
+        return Data(value.shape, given=True, inputs=value.inputs, learned=True)
 
     def lost(self, entries: np.ndarray) -> np.ndarray:
         """Which of `entries` are used in a way not followed."""

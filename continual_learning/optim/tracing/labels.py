@@ -47,10 +47,14 @@ class Entries:
       numbers: which entry, counted over all parameters, or NONE; shaped like the array.
       factors: None for multiples by constants, which may be kernels. Else the labels that the
         factors depend on (none, for inputs): these are scales, of a normalisation or of the input.
+      inputs: the numbers of the inputs that the factors depend on.
+      written: whether parameters that are not followed made factors of the input.
     """
 
     numbers: np.ndarray
     factors: frozenset[int] | None = None
+    inputs: frozenset[int] = frozenset()
+    written: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -141,7 +145,9 @@ def moved(function: Callable[..., Any], ins: Sequence[Value]) -> list[Value]:
     if entries:
         factors = [v.factors for v in entries if v.factors is not None]
         every = frozenset[int]().union(*factors) if factors else None
-        return [Entries(numbers, every) for numbers in part(Entries, "numbers")]
+        inputs = frozenset[int]().union(*(v.inputs for v in entries))
+        written = any(v.written for v in entries)
+        return [Entries(numbers, every, inputs, written) for numbers in part(Entries, "numbers")]
     acts = [v for v in ins if isinstance(v, Activation)]
     sources = frozenset[int]().union(*(v.sources for v in acts))
     linear = all(v.linear for v in acts)
