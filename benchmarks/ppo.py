@@ -4,7 +4,7 @@ Chunks of the training program of an experiment, metrics and diagnostics include
 of seeds, physics and method; and, with --parts, how the time divides: the same number of physics
 steps alone, and rollouts alone.
 
-    python benchmarks/ppo.py --physics mjx generalized --seeds 1 4 16 --methods adam cpr --parts
+    python benchmarks/ppo.py --physics unrolled mjx --seeds 1 4 16 --methods adam cpr --parts
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from programs import compiled, first_states, keys, training
 
+from continual_learning.agents.base import COMPILER_OPTIONS
 from continual_learning.agents.rollout import collect
 from continual_learning.envs.episodes import Episodes
 from continual_learning.experiments import control, registry
@@ -67,7 +68,7 @@ def main() -> None:
     """Prints a table and, with --json, adds it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="slippery_ant")
-    parser.add_argument("--physics", nargs="+", default=["mjx", "generalized"])
+    parser.add_argument("--physics", nargs="+", default=["unrolled", "mjx"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--methods", nargs="+", default=["adam", "cpr"])
     parser.add_argument("--iterations", type=int, default=6, help="per chunk")
@@ -103,7 +104,7 @@ def main() -> None:
                 parts["physics"] = rollouts(experiment, seeds, acting=False)
                 parts["rollout"] = rollouts(experiment, seeds, acting=True)
             start = time.perf_counter()
-            programs = compiled(parts)
+            programs = compiled(parts, {**COMPILER_OPTIONS, **control.compiler_options(experiment)})
             row["compile_seconds"] = round(time.perf_counter() - start, 1)
             for name, times in timed(programs, first_states(parts), args.rounds).items():
                 row[f"{name}_steps_per_second"] = round(steps / float(np.median(times)))

@@ -31,9 +31,9 @@ def chunks(experiment: ControlSpec) -> int:
 
 def stream(experiment: ControlSpec) -> TaskStream:
     """The robot, and how its world changes."""
-    from continual_learning.envs.robots import Ant, Humanoid
+    from continual_learning.envs.robots import ROBOTS
 
-    robot: Any = {"ant": Ant, "humanoid": Humanoid}[experiment.robot]
+    robot: Any = ROBOTS[experiment.robot]
     env = robot(experiment.physics, experiment.friction, precision=experiment.precision)
     actions, observations = (
         experiment.longest_action_delay,
@@ -76,9 +76,13 @@ def trainer(experiment: ControlSpec, method: str, shared: None) -> Trainer:
             sample_scores=methods.needs_sample_scores(experiment.methods[method]),
         ),
     )
-    if experiment.physics == "unrolled" and jax.default_backend() == "cpu":
-        return dataclasses.replace(made, options={**made.options, **CPU_OPTIONS})
-    return made
+    return dataclasses.replace(made, options={**made.options, **compiler_options(experiment)})
+
+
+def compiler_options(experiment: ControlSpec) -> dict[str, str]:
+    """Return what the physics asks of the compiler on this device."""
+    unrolled_on_cpu = experiment.physics == "unrolled" and jax.default_backend() == "cpu"
+    return dict(CPU_OPTIONS) if unrolled_on_cpu else {}
 
 
 def _network(experiment: ControlSpec, hidden: tuple[int, ...], outputs: int) -> MLP:

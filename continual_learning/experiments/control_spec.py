@@ -29,7 +29,10 @@ class ControlSpec(ExperimentSpec):
 
     kind: ClassVar[str] = "control"
 
-    robot: Literal["ant", "humanoid"] = field("ant", help="who is controlled")
+    robot: Literal["ant", "humanoid", "half_cheetah", "hopper", "walker2d"] = field(
+        "ant", help="who is controlled"
+    )
+    # Specs that name no engine mean the one that was once the default; our experiments name theirs.
     physics: Literal["generalized", "mjx", "unrolled"] = field(
         "generalized", help="the physics engine"
     )

@@ -1,6 +1,7 @@
 """PPO on robots as studies: presets, errors, one program, exact resume, small checkpoints."""
 
 import dataclasses
+from typing import get_args, get_type_hints
 
 import jax
 import numpy as np
@@ -11,6 +12,7 @@ from continual_learning.agents import ppo as agent
 from continual_learning.analysis import load
 from continual_learning.envs import slippery
 from continual_learning.envs.episodes import Episodes
+from continual_learning.envs.robots import ROBOTS
 from continual_learning.experiments import control, launch, registry, spec
 from continual_learning.experiments.base import MethodSpec
 from continual_learning.experiments.control_spec import PARAMETERS, ControlSpec
@@ -45,7 +47,7 @@ def promotion():
 def test_the_presets_are_the_papers():
     ant, humanoid = registry.get("slippery_ant"), registry.get("slippery_humanoid")
     assert isinstance(ant, ControlSpec) and isinstance(humanoid, ControlSpec)
-    assert (ant.physics, humanoid.physics) == ("generalized", "mjx")
+    assert (ant.physics, humanoid.physics) == ("unrolled", "unrolled")  # ours, and is friction
     assert ant.rollout * ant.environments == 196_608
     assert humanoid.rollout * humanoid.environments == 327_680
     assert (ant.iterations_per_task, humanoid.iterations_per_task) == (102, 62)
@@ -82,7 +84,8 @@ def test_the_presets_are_the_papers():
 
 
 def test_the_trainer_of_2025_differs_in_what_its_file_says():
-    released = registry.get("slippery_ant").override(friction="as_released")
+    published = {"physics": "generalized", "friction": "as_released"}
+    released = registry.get("slippery_ant").override(**published)
     then = registry.get("slippery_ant_2025")
     assert isinstance(then, ControlSpec)
     assert (then.action_limit, then.log_prob_of) == (5.0, "sampled")
@@ -118,7 +121,7 @@ def test_wrong_values(fields, says):
 @pytest.mark.parametrize(
     ("name", "physics"),
     [
-        ("slippery_ant", "generalized"),
+        ("slippery_ant", "unrolled"),
         ("slippery_ant", "mjx"),
         ("delayed_ant_blind", "generalized"),
     ],
@@ -315,6 +318,20 @@ def test_a_delayed_ant_stopped_and_resumed_equals_through(tmp_path):
     assert code == launch.REQUEUE
     assert launch.resume(parts, quiet=True) == 0
     pd.testing.assert_frame_equal(load(tmp_path / "whole"), load(parts), check_exact=True)
+
+
+def test_every_robot_can_be_named():
+    assert get_args(get_type_hints(ControlSpec)["robot"]) == tuple(ROBOTS)
+    for name in ROBOTS:
+        env = control.stream(registry.get("slippery_ant").override(robot=name)).environment
+        assert type(env) is ROBOTS[name]
+
+
+def test_a_spec_that_names_no_engine_goes_on_with_the_default_of_its_time():
+    stored = spec.to_dict(registry.get("slippery_ant"))
+    del stored["physics"]
+    older = spec.from_dict(stored)
+    assert isinstance(older, ControlSpec) and older.physics == "generalized"
 
 
 @pytest.mark.parametrize("physics", ["unrolled", "mjx"])

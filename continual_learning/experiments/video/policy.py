@@ -189,9 +189,9 @@ def tasks_of(
             raise StudyError("friction is given twice, with --friction and with --set.")
         frictions = [changes["friction"]]
     for name, value in [*changes.items(), *(("friction", value) for value in frictions)]:
-        _check_value(trained.experiment, name, value)
+        _check_value(trained, name, value)
     if trained.experiment.friction == "as_released":
-        task["friction"] = 1.0  # whatever the task says
+        task["friction"] = trained.robot.usual_friction  # whatever the task says
     return [{**task, **changes, "friction": f} for f in frictions or [task["friction"]]]
 
 
@@ -256,7 +256,8 @@ def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., An
         live = episodes.live(episodes.begin(starts, task), task)
         return jax.lax.scan(step, live, jnp.arange(steps))[1]
 
-    return jax.jit(jax.vmap(one, (None, None, 0)))
+    options = control.compiler_options(trained.experiment)
+    return jax.jit(jax.vmap(one, (None, None, 0)), compiler_options=options)
 
 
 def _body(state: Any) -> Any:
@@ -279,7 +280,8 @@ def _like(experiment: ControlSpec, env: Environment) -> dict[str, Any]:
     }
 
 
-def _check_value(experiment: ControlSpec, name: str, value: float) -> None:
+def _check_value(trained: Trained, name: str, value: float) -> None:
+    experiment = trained.experiment
     valid = math.isfinite(value)
     says = "a number"
     if name.removesuffix("_high").endswith("_delay"):
@@ -288,7 +290,9 @@ def _check_value(experiment: ControlSpec, name: str, value: float) -> None:
     elif name == "friction":
         valid, says = valid and value > 0, "above 0"
         if experiment.friction == "as_released":
-            valid, says = value == 1, "1, for in this study it never acts (friction = as_released)"
+            usual = trained.robot.usual_friction
+            valid = value == usual
+            says = f"{usual:g}, for in this study it never acts (friction = as_released)"
     elif name in ("gravity", "strength"):
         valid, says = valid and value >= 0, "0 or more"
     if not valid:
