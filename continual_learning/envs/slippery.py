@@ -22,7 +22,7 @@ Friction = Literal["applied", "as_released"]
 class SlipperyAnt(TaskStream):
     """Brax's Ant; the friction of all contacts is log-uniform in [0.02, 2], drawn per task."""
 
-    def __init__(self, physics: Backend = "generalized", friction: Friction = "applied"):
+    def __init__(self, physics: Backend = "unrolled", friction: Friction = "applied"):
         super().__init__(Ant(physics, friction), {"friction": FRICTION})
 
 
@@ -33,7 +33,7 @@ class SlipperyHumanoid(TaskStream):
     can touch the ground, get the value as well: otherwise nothing below 1 would act.
     """
 
-    def __init__(self, physics: Backend = "mjx", friction: Friction = "applied"):
+    def __init__(self, physics: Backend = "unrolled", friction: Friction = "applied"):
         super().__init__(Humanoid(physics, friction), {"friction": FRICTION})
 
 
@@ -43,6 +43,6 @@ class DelayedAnt(TaskStream):
     Every step draws its delays from them, and both are seen, as in the paper's authors' code.
     """
 
-    def __init__(self, physics: Backend = "generalized"):
+    def __init__(self, physics: Backend = "unrolled"):
         env = Delayed(Ant(physics), LONGEST_DELAY, LONGEST_DELAY, "one_hot", interval=True)
         super().__init__(env, parse_changes(DELAYS))

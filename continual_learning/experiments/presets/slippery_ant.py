@@ -25,7 +25,7 @@ SPEC = ControlSpec(
     name="slippery_ant",
     title="SlipperyAnt: PPO on an ant, new friction every 20M steps, as in the paper",
     robot="ant",
-    physics="generalized",
+    physics="unrolled",
     changes="friction = log_uniform(0.02, 2.0)",
     tasks=20,
     seeds=15,

@@ -13,7 +13,7 @@ SPEC = ControlSpec(
     name="slippery_humanoid",
     title="SlipperyHumanoid: PPO on a humanoid, new friction every 20M steps, as in the paper",
     robot="humanoid",
-    physics="mjx",
+    physics="unrolled",
     changes="friction = log_uniform(0.02, 2.0)",
     tasks=20,
     seeds=15,
