@@ -1,7 +1,7 @@
 """SlipperyHumanoid: 20 tasks of 20M steps on ground whose friction changes.
 
 Every method has the values of the paper. What the paper leaves out is as in its published
-experiment files: MJX, rewards times 0.1, observations normalised, and a task of
+experiment files: rewards times 0.1, observations normalised, and a task of
 62 rollouts of 327,680 steps.
 """
 
