@@ -129,8 +129,13 @@ def test_the_states_touch_the_ground_and_their_limits(robot):
     assert (np.abs(theirs["limit"][:, 0]).sum(0) > 0).mean() > 0.3
 
 
-def near_in_float32(robot, count):
-    engine, model = engine_of(robot, ROBOTS[robot])
+IN_FLOAT32 = [Options("elliptic", 2, 8), Options("pyramidal", 20, 20)]
+"""That of our robots, and a pyramid with iterations enough: a search of few compares costs, whose
+differences float32 loses, and settles for another step in some states (docs/physics.md)."""
+
+
+def near_in_float32(robot, options, count):
+    engine, model = engine_of(robot, options)
     states = sample(model, count)
     theirs = mujocos(model, states)
     found = ours(engine, model.ngeom, states, jnp.float32)
@@ -139,15 +144,18 @@ def near_in_float32(robot, count):
         wrong = errors(found[quantity], theirs[quantity])
         assert np.median(wrong) < 2e-5, quantity
         assert np.quantile(wrong, 0.9) < 2e-3, quantity
+        assert wrong.max() < 1e-3 or quantity in SOLVED, quantity
 
 
+@pytest.mark.parametrize("options", IN_FLOAT32, ids=str)
 @pytest.mark.parametrize("robot", ROBOTS)
-def test_float32_is_near(robot):
+def test_float32_is_near(robot, options):
     """To the accuracy of its inputs: stiff constraints amplify them."""
-    near_in_float32(robot, FEW)
+    near_in_float32(robot, options, FEW)
 
 
 @slow
+@pytest.mark.parametrize("options", IN_FLOAT32, ids=str)
 @pytest.mark.parametrize("robot", ROBOTS)
-def test_float32_is_near_in_many_states(robot):
-    near_in_float32(robot, MANY)
+def test_float32_is_near_in_many_states(robot, options):
+    near_in_float32(robot, options, MANY)
