@@ -15,6 +15,7 @@ import json
 import math
 import platform
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +111,18 @@ def measured(
     }
 
 
-def table(physics: str, solver: Solver | None, timestep: float) -> dict[str, Any]:
+def table(
+    physics: str,
+    solver: Solver | None,
+    timestep: float,
+    directions: Sequence[float] = DIRECTIONS,
+) -> dict[str, Any]:
     """Force over μmg [pushes, frictions, directions], and how high the block hops in metres."""
     engine, system = block(physics, solver, timestep)
-    shape = len(PUSHES), len(FRICTIONS), len(DIRECTIONS)
+    shape = len(PUSHES), len(FRICTIONS), len(directions)
     push, friction, degrees = (
         jnp.asarray(grid.reshape(-1), jnp.float32)
-        for grid in np.meshgrid(PUSHES, FRICTIONS, DIRECTIONS, indexing="ij")
+        for grid in np.meshgrid(PUSHES, FRICTIONS, directions, indexing="ij")
     )
     every = jax.vmap(lambda mu, d, p: measured(engine, system, mu, d, p))
     found = jax.tree.map(lambda x: x.reshape(shape), jax.jit(every)(friction, degrees, push))

@@ -29,27 +29,23 @@ import numpy as np
 from continual_learning.agents.sac.actions import actions_of
 from continual_learning.agents.sac.learner import SACLearner
 from continual_learning.agents.sac.replay import Experience
-from continual_learning.networks import MLP
-from continual_learning.studies import host, registry, sac_parts
+from continual_learning.studies import build, registry
 from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.runner import Lanes
 
 
 def published(experiment: Experiment, method: str) -> Iterator[None]:
     """Steps of one seed: act, step one environment after the other, one update per call."""
-    stream = host.stream(experiment)
+    stream = build.stream(experiment).stream
     actions = actions_of(stream)
     networks = [
-        MLP(
-            experiment.networks.hidden,
-            outputs,
-            experiment.networks.activation,
-            experiment.networks.init,
-        )
-        for outputs in (actions.outputs, actions.critic_outputs)
+        experiment.networks.build(role, outputs)
+        for role, outputs in (("policy", actions.outputs), ("critic", actions.critic_outputs))
     ]
-    one = sac_parts.config(experiment.override(replay_ratio=1), method)
-    learning = SACLearner.of(*networks, stream, sac_parts.optimizers(experiment, method), one)
+    one: Any = experiment.override(replay_ratio=1).agent
+    make = build.optimizers(experiment, method)
+    makers = {"policy": make(0, histogram=False), "critic": make(1, histogram=False)}
+    learning = SACLearner.of(*networks, stream, makers, one)
     key = jax.random.key(0)
     learner = jax.jit(lambda: learning.init(key, {}))()
     stored = learning.replay.start(actions.like)
@@ -82,7 +78,7 @@ def published(experiment: Experiment, method: str) -> Iterator[None]:
 def ours(experiment: Experiment, method: str, seeds: int) -> Iterator[Any]:
     """Chunks of our program; what it is, at first."""
     lanes = Lanes(range(seeds))
-    program: Any = host.trainer(experiment, method, None).program(lanes.seeds, lanes.keys(), {})
+    program: Any = build.trainer(experiment, method, None).program(lanes.seeds, lanes.keys(), {})
     try:
         state = program.init()
         while True:

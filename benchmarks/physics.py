@@ -27,8 +27,7 @@ import mujoco
 import numpy as np
 
 from continual_learning.envs.episodes import Episodes
-from continual_learning.envs.robots import UNROLLED_SOLVER, Ant, Humanoid, Solver
-from continual_learning.envs.robots.robot import solver_of
+from continual_learning.envs.robots import ROBOTS, UNROLLED_SOLVER, Solver
 from continual_learning.physics import CPU_OPTIONS
 
 CHUNK = 100  # steps of every environment in a call
@@ -70,7 +69,7 @@ def measure(
         def step(live, t):
             key = jax.random.fold_in(jax.random.fold_in(state.key, 7), number * CHUNK + t)
             live, reached = episodes.step(live, act(key, live.observation), task(friction))
-            height = live.state.env.body.q[:, 2]
+            height = jax.vmap(env._torso)(live.state.env.body)[:, 2]
             return live, {
                 "diverged": reached.metrics["diverged"].sum(),
                 "ended": reached.ended.sum(),
@@ -137,7 +136,7 @@ class Alone:
                 actions = jax.random.normal(jax.random.fold_in(key, t), shape)
                 return jax.vmap(env._engine.step, (None, 0, 0))(world, bodies, actions), None
 
-            return jax.lax.scan(step, bodies, jnp.arange(CHUNK))[0].q[:, 2].mean()
+            return jax.lax.scan(step, bodies, jnp.arange(CHUNK))[0].q.mean()
 
         keys = jax.random.split(jax.random.key(0), len(frictions))
         arguments = keys, jnp.asarray(frictions, jnp.float32)
@@ -159,7 +158,7 @@ class MuJoCo:
 
     def __init__(self, robot, frictions: list[float]):
         self.env = env = robot("unrolled")
-        self.model = solver_of(env._system.mj_model, UNROLLED_SOLVER)
+        self.model = env._unrolled_model(env._system)
         self.model.geom_friction[:, 0] = frictions[0]
         self.cores = len(os.sched_getaffinity(0))
         self.steps = 20 * CHUNK * self.cores
@@ -209,8 +208,8 @@ def compare(robot, engines: list[str], frictions: list[float], count: int, round
 def main() -> None:
     """Prints a table and, with --json, adds it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--robot", choices=["ant", "humanoid"], default="ant")
-    parser.add_argument("--physics", choices=["generalized", "mjx", "unrolled"], default="mjx")
+    parser.add_argument("--robot", choices=list(ROBOTS), default="ant")
+    parser.add_argument("--physics", choices=["generalized", "mjx", "unrolled"], default="unrolled")
     parser.add_argument(
         "--compare", nargs="+", choices=["generalized", "mjx", "unrolled", "mujoco"], default=[]
     )
@@ -226,7 +225,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="of the study")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    robots = {"ant": Ant, "humanoid": Humanoid}
     about = {
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
@@ -234,7 +232,7 @@ def main() -> None:
         "python": platform.python_version(),
     }
     if args.compare:
-        found = compare(robots[args.robot], args.compare, args.frictions, args.envs, args.rounds)
+        found = compare(ROBOTS[args.robot], args.compare, args.frictions, args.envs, args.rounds)
         row = {"robot": args.robot, "frictions": args.frictions, "envs": args.envs} | about
         report(row | {"engines": found}, args.json)
         return
@@ -252,7 +250,7 @@ def main() -> None:
         act = trained_actions(policy)
         args.robot, args.physics = policy.experiment.stream.robot, env.physics
     else:
-        env = robots[args.robot](args.physics, solver=solver, precision=args.precision)
+        env = ROBOTS[args.robot](args.physics, solver=solver, precision=args.precision)
         act = random_actions(env)
     row = {
         "actions": f"{policy.method}, seed {policy.seed}" if args.run else "random",

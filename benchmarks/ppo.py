@@ -4,7 +4,7 @@ Chunks of the training program of an experiment, metrics and diagnostics include
 of seeds, physics and method; and, with --parts, how the time divides: the same number of physics
 steps alone, and rollouts alone.
 
-    python benchmarks/ppo.py --physics mjx generalized --seeds 1 4 16 --methods adam cpr --parts
+    python benchmarks/ppo.py --physics unrolled mjx --seeds 1 4 16 --methods adam cpr --parts
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ import jax.numpy as jnp
 import numpy as np
 from programs import compiled, first_states, keys, training
 
+from continual_learning.agents.common.trainer import COMPILER_OPTIONS
 from continual_learning.agents.ppo.rollout import collect
 from continual_learning.envs.episodes import Episodes
 from continual_learning.networks import DiagonalGaussian
-from continual_learning.studies import control, registry
+from continual_learning.studies import build, registry
 from continual_learning.studies.bench import timed
 
 
 def rollouts(experiment, seeds: int, acting: bool) -> tuple[Any, Any]:
     """As many physics steps, by the policy or with fixed actions, and their first state."""
-    stream = control.stream(experiment)
+    stream = build.stream(experiment).stream
     env = stream.environment
     episodes = Episodes(env, experiment.agent.environments, experiment.stream.episode_length)
-    policy = control.policy(experiment, env.action_size)
+    policy = experiment.networks.build("policy", 2 * env.action_size)
     observations = jnp.zeros((1, env.observation_size))
 
     def one(state):
@@ -42,17 +43,18 @@ def rollouts(experiment, seeds: int, acting: bool) -> tuple[Any, Any]:
         params = policy.init(jax.random.key(0), observations)
         fixed = jax.random.normal(state.key, (episodes.count, env.action_size))
 
-        def act(key, observation):
-            if not acting:
-                return fixed, fixed[:, 0]
-            gaussian = DiagonalGaussian.from_outputs(policy.apply(params, observation))
-            action = gaussian.sample(key)
-            return action, gaussian.log_prob(action)
-
         def iteration(live, number):
             key = jax.random.fold_in(state.key, number)
+
+            def act(step, observation):
+                if not acting:
+                    return fixed, fixed, fixed[:, 0]
+                gaussian = DiagonalGaussian.from_outputs(policy.apply(params, observation))
+                action = gaussian.sample(jax.random.fold_in(key, step))
+                return action, action, gaussian.log_prob(action)
+
             live, rollout, _ = collect(
-                episodes, live, task, act, key, steps=experiment.agent.rollout, keep_reached=False
+                episodes, live, task, act, steps=experiment.agent.rollout, keep_reached=False
             )
             return live, rollout.reward.sum()
 
@@ -69,7 +71,7 @@ def main() -> None:
     """Prints a table and, with --json, adds it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="slippery_ant")
-    parser.add_argument("--physics", nargs="+", default=["mjx", "generalized"])
+    parser.add_argument("--physics", nargs="+", default=["unrolled", "mjx"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--methods", nargs="+", default=["adam", "cpr"])
     parser.add_argument("--iterations", type=int, default=6, help="per chunk")
@@ -101,13 +103,13 @@ def main() -> None:
                 "rounds": args.rounds,
                 "iterations": args.iterations,
             }
-            trainers = {name: control.trainer(experiment, name, None) for name in args.methods}
+            trainers = {name: build.trainer(experiment, name, None) for name in args.methods}
             parts = {name: training(trainer, seeds) for name, trainer in trainers.items()}
             if args.parts:
                 parts["physics"] = rollouts(experiment, seeds, acting=False)
                 parts["rollout"] = rollouts(experiment, seeds, acting=True)
             start = time.perf_counter()
-            programs = compiled(parts)
+            programs = compiled(parts, {**COMPILER_OPTIONS, **build.stream(experiment).options})
             row["compile_seconds"] = round(time.perf_counter() - start, 1)
             for name, times in timed(programs, first_states(parts), args.rounds).items():
                 row[f"{name}_steps_per_second"] = round(steps / float(np.median(times)))

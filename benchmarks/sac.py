@@ -25,13 +25,13 @@ import numpy as np
 from programs import compiled, first_states, keys, training
 
 from continual_learning.envs.episodes import Episodes
-from continual_learning.studies import games, registry
+from continual_learning.studies import build, registry
 from continual_learning.studies.bench import timed
 
 
 def playing(experiment, seeds: int) -> tuple[Any, Any]:
     """As many steps of the games with random actions, and their first state."""
-    stream = games.stream(experiment)
+    stream = build.stream(experiment).stream
     count, length = experiment.agent.environments, experiment.stream.episode_length
     episodes = Episodes(stream.environment, count, length, restart="fresh")
 
@@ -86,7 +86,7 @@ def main() -> None:
         capacity=args.capacity or chosen.agent.capacity,
     )
     for seeds in args.seeds:
-        trainers = {name: games.trainer(experiment, name, None) for name in args.methods}
+        trainers = {name: build.trainer(experiment, name, None) for name in args.methods}
         parts = {name: training(trainer, seeds) for name, trainer in trainers.items()}
         parts["games"] = playing(experiment, seeds)
         start = time.perf_counter()

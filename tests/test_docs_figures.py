@@ -28,6 +28,14 @@ def test_what_the_page_says_of_each_method(changes):
     assert changes["redo"][1][1, 0] > 0  # outgoing, and incoming of the next
 
 
+def test_what_the_page_says_of_the_ants_program():
+    """docs/physics.md, and the caption of its figure."""
+    mass, contact = ([*each.values()] for each in make.ant_entries())
+    arrays, known, _ = make.KINDS
+    assert [mass.count(kind) for kind in (arrays, known)] == [75, 3]
+    assert [contact.count(kind) for kind in (arrays, known)] == [15, 3]
+
+
 def test_the_files_are_what_the_program_draws(tmp_path, changes, monkeypatch):
     drawn = {id(make.METHODS[name]): kernels for name, kernels in changes.items()}
     names = [f"kernel_{i}" for i in (1, 2, 3)]
@@ -36,7 +44,7 @@ def test_the_files_are_what_the_program_draws(tmp_path, changes, monkeypatch):
     )
     make.main(tmp_path)
     made = sorted(path.name for path in tmp_path.iterdir())
-    assert made == sorted(path.name for path in make.HERE.glob("*.svg")) and len(made) == 7
+    assert made == sorted(path.name for path in make.HERE.glob("*.svg")) and len(made) == 8
     for name in made:
         assert (tmp_path / name).read_bytes() == (make.HERE / name).read_bytes(), (
             f"Run `python docs/figures/make.py` and look at {name}."

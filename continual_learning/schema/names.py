@@ -19,6 +19,9 @@ DatasetName = Literal["mnist", "digits"]
 StreamKind = Literal["permuted", "split", "class_incremental", "random_labels"]
 """What a task of images is."""
 
+RobotName = Literal["ant", "humanoid", "half_cheetah", "hopper", "walker2d"]
+"""Who is controlled: `envs.robots.ROBOTS` has the classes."""
+
 Engine = Literal["generalized", "mjx", "unrolled"]
 """Engines of the physics of robots."""
 

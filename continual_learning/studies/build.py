@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from continual_learning.studies.experiment import Experiment
 
 if TYPE_CHECKING:
+    from continual_learning.agents.catalog import Optimizers
     from continual_learning.agents.common.trainer import HostTrainer, Hyper, MakeOptimizer, Trainer
 
 
@@ -24,19 +25,18 @@ def data(experiment: Experiment) -> Any:
     return experiment.stream.load()
 
 
-def trainer(experiment: Experiment, method: str, shared: Any) -> Trainer | HostTrainer:
-    """Return the training program of a method.
+def stream(experiment: Experiment, shared: Any = None) -> Any:
+    """Return the tasks, ready to be trained on; `shared` is by `data`."""
+    return experiment.stream.build(shared, experiment.tasks)
 
-    Args:
-      experiment: what is run.
-      method: which of its methods.
-      shared: by `data`.
-    """
+
+def optimizers(experiment: Experiment, method: str) -> Optimizers:
+    """Return what makes the optimizers of a method, one for each network."""
     from continual_learning.studies import methods
 
     chosen = experiment.methods[method]
 
-    def optimizers(key: int, *, histogram: bool = True) -> MakeOptimizer:
+    def optimizer(key: int, *, histogram: bool = True) -> MakeOptimizer:
         def make(units: Any, hyper: Hyper) -> Any:
             return methods.transformation(
                 chosen,
@@ -49,12 +49,25 @@ def trainer(experiment: Experiment, method: str, shared: Any) -> Trainer | HostT
 
         return make
 
+    return optimizer
+
+
+def trainer(experiment: Experiment, method: str, shared: Any) -> Trainer | HostTrainer:
+    """Return the training program of a method.
+
+    Args:
+      experiment: what is run.
+      method: which of its methods.
+      shared: by `data`.
+    """
+    from continual_learning.studies import methods
+
     return experiment.agent.trainer(
-        experiment.stream.build(shared, experiment.tasks),
+        stream(experiment, shared),
         experiment.networks,
-        optimizers,
+        optimizers(experiment, method),
         tasks=experiment.tasks,
-        sample_scores=methods.needs_sample_scores(chosen),
+        sample_scores=methods.needs_sample_scores(experiment.methods[method]),
     )
 
 

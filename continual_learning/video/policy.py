@@ -22,6 +22,7 @@ from continual_learning.envs.robots.delayed import Delayed, DelayedState
 from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import DiagonalGaussian
 from continual_learning.schema.errors import StudyError, unknown
+from continual_learning.studies import build
 from continual_learning.studies.contents import load_plugins
 from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.store.store import Store
@@ -44,6 +45,7 @@ class Trained:
       params: of the policy.
       normaliser: statistics of the observations; () if they are not normalised.
       task: number of the task that it was trained on last.
+      options: what the physics asks of the compiler.
     """
 
     experiment: Experiment
@@ -56,6 +58,7 @@ class Trained:
     params: Any
     normaliser: Any
     task: int
+    options: Mapping[str, Any]
 
     @property
     def env(self) -> Environment:
@@ -125,7 +128,8 @@ def trained(
         raise unknown(f"method of {path}", method, methods)
     lanes = _lanes(path, study, seed, lane or {})
 
-    stream = experiment.stream.build(None, experiment.tasks).stream
+    built = build.stream(experiment)
+    stream = built.stream
     env = stream.environment
     like = jax.eval_shape(lambda: _like(experiment, env))
     found = store.restore(method, like, lane=lanes[0])
@@ -147,6 +151,7 @@ def trained(
         state["params"]["policy"],
         state["normaliser"],
         last,
+        built.options,
     )
 
 
@@ -192,9 +197,9 @@ def tasks_of(
             raise StudyError("friction is given twice, with --friction and with --set.")
         frictions = [changes["friction"]]
     for name, value in [*changes.items(), *(("friction", value) for value in frictions)]:
-        _check_value(trained.experiment, name, value)
+        _check_value(trained, name, value)
     if trained.experiment.value("friction") == "as_released":
-        task["friction"] = 1.0  # whatever the task says
+        task["friction"] = trained.robot.usual_friction  # whatever the task says
     return [{**task, **changes, "friction": f} for f in frictions or [task["friction"]]]
 
 
@@ -259,7 +264,8 @@ def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., An
         live = episodes.live(episodes.begin(starts, task), task)
         return jax.lax.scan(step, live, jnp.arange(steps))[1]
 
-    return jax.jit(jax.vmap(one, (None, None, 0)))
+    options = dict(trained.options)
+    return jax.jit(jax.vmap(one, (None, None, 0)), compiler_options=options)
 
 
 def _network(experiment: Experiment, env: Environment) -> Any:
@@ -289,7 +295,8 @@ def _like(experiment: Experiment, env: Environment) -> dict[str, Any]:
     }
 
 
-def _check_value(experiment: Experiment, name: str, value: float) -> None:
+def _check_value(trained: Trained, name: str, value: float) -> None:
+    experiment = trained.experiment
     valid = math.isfinite(value)
     says = "a number"
     if name.removesuffix("_high").endswith("_delay"):
@@ -298,7 +305,9 @@ def _check_value(experiment: Experiment, name: str, value: float) -> None:
     elif name == "friction":
         valid, says = valid and value > 0, "above 0"
         if experiment.value("friction") == "as_released":
-            valid, says = value == 1, "1, for in this study it never acts (friction = as_released)"
+            usual = trained.robot.usual_friction
+            valid = value == usual
+            says = f"{usual:g}, for in this study it never acts (friction = as_released)"
     elif name in ("gravity", "strength"):
         valid, says = valid and value >= 0, "0 or more"
     if not valid:

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/methods_explained.md with the library's own functions.
+"""Draws the figures of docs/methods_explained.md and docs/physics.md by the library itself.
 
     python docs/figures/make.py [FOLDER]
 
@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from continual_learning.envs.robots import Ant
 from continual_learning.optim import (
     CBP,
     CPR,
@@ -32,6 +33,8 @@ from continual_learning.optim import (
 from continual_learning.optim.shapes import phi
 from continual_learning.paper import figures
 from continual_learning.paper.figures import theme
+from continual_learning.physics import unroll
+from continual_learning.physics.scalars import Scalar
 
 HERE = Path(__file__).parent
 SIZES = (6, 8, 8, 3)
@@ -141,6 +144,61 @@ def changes(name: str) -> Any:
     return theme.finish(alt.hconcat(*panels, spacing=22))
 
 
+def ant_entries() -> tuple[dict[tuple[int, int], str], dict[tuple[int, int], str]]:
+    """Return what an ant's program computes: entries of its mass matrix and of a foot's contact.
+
+    An entry is an array over environments or a number that the trace knows; others do not exist.
+    """
+    engine = unroll(Ant("unrolled").mujoco_model)
+    size = engine.model
+    found: list[dict[tuple[int, int], str]] = []
+
+    def kind(number: Scalar) -> str:
+        known = isinstance(number.value, float)
+        return KINDS[2 if known and not number.value else known]
+
+    def trace(qpos: jax.Array, qvel: jax.Array, control: jax.Array) -> None:
+        on_the_way = engine.dynamics(engine.state(qpos, qvel), control)
+        found.append({at: kind(x) for at, x in on_the_way.mass_matrix.items()})
+        rows = on_the_way.constraints.contacts[0].rows
+        found.append({(i, j): kind(x) for i, row in enumerate(rows) for j, x in row.items()})
+
+    shapes = ((n, 1) for n in (size.positions, size.velocities, len(size.motors)))
+    jax.eval_shape(trace, *(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
+    return found[0], found[1]
+
+
+KINDS = ("an array [environments]", "a number known at trace time", "zero: not in the program")
+
+
+def sparsity() -> Any:
+    """The mass matrix of an ant and the Jacobian of a foot at the ground, by kind of entry."""
+    panels, velocities = [], 14
+    titles = ("mass matrix: its lower triangle", "contact of a foot: normal, two tangents")
+    for title, entries, rows in zip(titles, ant_entries(), (velocities, 3), strict=True):
+        triangle = rows == velocities
+        cells = [
+            {"row": i + 1, "column": j + 1, "kind": entries.get((i, j), KINDS[2])}
+            for i in range(rows)
+            for j in range(i + 1 if triangle else velocities)
+        ]
+        panels.append(
+            alt.Chart(alt.InlineData(values=cells), title=alt.TitleParams(title, fontSize=12))
+            .mark_rect(stroke="#dddddd", strokeWidth=0.4)
+            .encode(
+                x=alt.X("column:O", title="velocity", axis=_BARE),
+                y=alt.Y("row:O", title="velocity" if triangle else "row", axis=_BARE),
+                color=alt.Color(
+                    "kind:N",
+                    scale=alt.Scale(domain=KINDS, range=["#0072B2", "#E69F00", "#ffffff"]),
+                    legend=alt.Legend(title="an entry is", symbolStrokeColor="#dddddd"),
+                ),
+            )
+            .properties(width=CELL * velocities, height=CELL * rows)
+        )
+    return theme.finish(alt.hconcat(*panels, spacing=22))
+
+
 _COLOURS = ["#ffffff", "#0072B2"]
 _BARE = alt.Axis(ticks=False, domain=False, grid=False, labelAngle=0)
 
@@ -153,6 +211,7 @@ def main(folder: Path = HERE) -> None:
     """Writes all figures."""
     figures.save(figures.make("util_comp"), folder / "cpr_shapes.svg")
     figures.save(sharpness(), folder / "cpr_sharpness.svg")
+    figures.save(sparsity(), folder / "physics_sparsity.svg")
     for name in METHODS:
         figures.save(changes(name), folder / f"{name}_reset.svg")
 

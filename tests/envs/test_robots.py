@@ -14,20 +14,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.envs.robots import BRAX_SOLVER, Ant, Humanoid, Solver, robot
+from continual_learning.envs.robots import BRAX_SOLVER, ROBOTS, Ant, Solver, robot
 from tests.envs.toys import usual
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from brax.envs import ant as brax_ant
-    from brax.envs import humanoid as brax_humanoid
+    from brax.envs import half_cheetah, hopper, humanoid, walker2d
 
 # Brax's code relies on rank promotion.
 pytestmark = pytest.mark.usefixtures("promotion")
 slow = pytest.mark.slow
 
-ROBOTS = {"ant": Ant, "humanoid": Humanoid}
-THEIRS = {"ant": brax_ant.Ant, "humanoid": brax_humanoid.Humanoid}
+THEIRS = {
+    "ant": brax_ant.Ant,
+    "humanoid": humanoid.Humanoid,
+    "half_cheetah": half_cheetah.Halfcheetah,
+    "hopper": hopper.Hopper,
+    "walker2d": walker2d.Walker2d,
+}
+PLANAR_SOLVER = Solver("pyramidal", 4, 50)  # as in Brax's files
 STEPS = 60
 
 
@@ -120,11 +126,16 @@ def test_what_is_observed_follows_from_the_state_that_is_kept(slipped):
         pytest.param("humanoid", "generalized", marks=slow),
         pytest.param("ant", "mjx", marks=slow),
         pytest.param("humanoid", "mjx", marks=slow),
+        pytest.param("half_cheetah", "generalized", marks=slow),
+        pytest.param("half_cheetah", "mjx", marks=slow),
+        pytest.param("hopper", "generalized", marks=slow),
+        pytest.param("walker2d", "mjx", marks=slow),
     ],
 )
-def test_equal_to_brax_step_by_step_at_friction_one(robot, physics):
+def test_equal_to_brax_step_by_step_at_its_friction(robot, physics):
     """One robot alone: in a batch, MJX's line search may decide otherwise by rounding."""
-    ours = ROBOTS[robot](physics, solver=BRAX_SOLVER if physics == "mjx" else None)
+    settings = BRAX_SOLVER if robot in ("ant", "humanoid") else PLANAR_SOLVER
+    ours = ROBOTS[robot](physics, "as_released", settings if physics == "mjx" else None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = THEIRS[robot](backend=physics)

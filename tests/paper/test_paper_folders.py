@@ -133,7 +133,7 @@ def test_what_is_unusual_about_a_folder(tmp_path):
             **{"cpr.sharpness": 16.0, "cpr.max_reset": 0.1},
         )
     )
-    assert folder.unusual() == {"physics": ("mjx", "generalized"), "cpr.max_reset": (0.1, 0.015)}
+    assert folder.unusual() == {"physics": ("mjx", "unrolled"), "cpr.max_reset": (0.1, 0.015)}
 
 
 def test_studies_of_single_tasks(tmp_path):

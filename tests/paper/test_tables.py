@@ -193,7 +193,7 @@ def test_other_settings_are_told(tmp_path):
         tmp_path / "x", seeds=2, per_task=1, tasks=2, physics="mjx", **{"cpr.max_reset": 0.1}
     )
     note = tables.make("ant_iqr", [path]).notes[0]
-    assert "physics = mjx (not generalized), cpr.max_reset = 0.1 (not 0.015)." in note
+    assert "physics = mjx (not unrolled), cpr.max_reset = 0.1 (not 0.015)." in note
 
 
 def test_returns_that_were_not_measured(tmp_path):

@@ -112,7 +112,10 @@ def test_equal_to_mujoco_in_many_states(robot, options):
         assert np.mean(wrong[quantity] < tolerance) > 0.98, quantity
     assert (theirs["contact"][:, 0].sum(0) > 1).mean() > 0.05
     assert (np.abs(theirs["limit"][:, 0]).sum(0) > 0).mean() > 0.25
-    for number in np.flatnonzero(wrong["acceleration"] > 1e-6):
+    far = np.flatnonzero(wrong["acceleration"] > 1e-6)
+    if (options.iterations, options.line_search) == CONVERGED:
+        assert not len(far)  # there is only one minimum, however a search comes to it
+    for number in far:
         assert is_one_of_mujocos(robot, options, number, found["acceleration"][:, number])
 
 
@@ -126,15 +129,33 @@ def test_the_states_touch_the_ground_and_their_limits(robot):
     assert (np.abs(theirs["limit"][:, 0]).sum(0) > 0).mean() > 0.3
 
 
-@pytest.mark.parametrize("robot", ["ant", "humanoid"])
-def test_float32_is_near(robot):
-    """To the accuracy of its inputs: stiff constraints amplify them."""
-    engine, model = engine_of(robot, ROBOTS[robot])
-    states = sample(model, FEW)
-    _, _, theirs = compared(robot, ROBOTS[robot], FEW)
+IN_FLOAT32 = [Options("elliptic", 2, 8), Options("pyramidal", 20, 20)]
+"""That of our robots, and a pyramid with iterations enough: a search of few compares costs, whose
+differences float32 loses, and settles for another step in some states (docs/physics.md)."""
+
+
+def near_in_float32(robot, options, count):
+    engine, model = engine_of(robot, options)
+    states = sample(model, count)
+    theirs = mujocos(model, states)
     found = ours(engine, model.ngeom, states, jnp.float32)
     for quantity in QUANTITIES:
         assert found[quantity].dtype in (np.float32, np.float64)
         wrong = errors(found[quantity], theirs[quantity])
         assert np.median(wrong) < 2e-5, quantity
         assert np.quantile(wrong, 0.9) < 2e-3, quantity
+        assert wrong.max() < 1e-3 or quantity in SOLVED, quantity
+
+
+@pytest.mark.parametrize("options", IN_FLOAT32, ids=str)
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_float32_is_near(robot, options):
+    """To the accuracy of its inputs: stiff constraints amplify them."""
+    near_in_float32(robot, options, FEW)
+
+
+@slow
+@pytest.mark.parametrize("options", IN_FLOAT32, ids=str)
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_float32_is_near_in_many_states(robot, options):
+    near_in_float32(robot, options, MANY)

@@ -25,6 +25,7 @@ PENDULUM = """
   </worldbody>
 </mujoco>
 """
+NUDGES = 5  # of a start, in its last digits
 SECONDS = 1.0
 FALLEN = 0.5 * 50 * 9.81**2  # joules that the body gains by falling for a second
 
@@ -63,7 +64,7 @@ def test_energy_is_kept_to_the_order_of_the_integrator():
 
 @cache
 def trajectories(robot, count, steps):
-    """(qpos, MuJoCo's qpos), [steps, positions, envs], in float64."""
+    """(qpos, MuJoCo's [steps, positions, envs]; how far MuJoCo's neighbors part [steps, envs])."""
     engine, model = engine_of(robot, ROBOTS[robot]._replace(implicit=True))
     states = sample(model, count)
     qpos, qvel = np.tile(model.qpos0[:, None], (1, count)), 0.1 * states.qvel
@@ -81,16 +82,26 @@ def trajectories(robot, count, steps):
         start = State(*(jnp.asarray(x) for x in (qpos, qvel, np.zeros_like(qvel))))
         run = jax.jit(run, compiler_options=CPU_OPTIONS)
         found = np.asarray(run(start, controls, states.friction))
-    data, theirs = mujoco.MjData(model), np.zeros_like(found)
+    theirs = mujocos_trajectories(model, qpos, qvel, controls, states.friction)
+    nudged = qvel * (1 + 1e-13 * rng.normal(size=(NUDGES, *qvel.shape)))
+    near = [mujocos_trajectories(model, qpos, v, controls, states.friction) for v in nudged]
+    return found, theirs, np.abs(np.stack(near) - theirs).max((0, 2))
+
+
+def mujocos_trajectories(model, qpos, qvel, controls, friction):
+    """qpos [steps, positions, envs] by MuJoCo's C."""
+    data = mujoco.MjData(model)
+    steps, _, count = controls.shape
+    found = np.zeros((steps, model.nq, count))
     for i in range(count):
         mujoco.mj_resetData(model, data)
-        model.geom_friction[:, 0] = states.friction[i]
+        model.geom_friction[:, 0] = friction[i]
         data.qpos[:], data.qvel[:] = qpos[:, i], qvel[:, i]
         for t in range(steps):
             data.ctrl[:] = controls[t, :, i]
             mujoco.mj_step(model, data)
-            theirs[t, :, i] = data.qpos
-    return found, theirs
+            found[t, :, i] = data.qpos
+    return found
 
 
 @pytest.mark.parametrize(
@@ -98,11 +109,16 @@ def trajectories(robot, count, steps):
     ["ant"] + [pytest.param(name, marks=pytest.mark.slow) for name in ROBOTS if name != "ant"],
 )
 def test_trajectories_stay_with_mujocos(robot):
-    """Over 200 steps from the pose at rest, falls to the ground included."""
-    found, theirs = trajectories(robot, 8, 200)
-    apart = np.abs(found - theirs).max((0, 1))
-    assert np.median(apart) < 1e-7
-    assert (apart < 1e-5).mean() >= 0.75  # a line search may decide otherwise by rounding
+    """Over 200 steps from the pose at rest, falls to the ground included.
+
+    MuJoCo's own trajectories part where their starts differ in the last digits: a line search
+    decides otherwise, or chaos grows. Until then ours are its own.
+    """
+    found, theirs, spread = trajectories(robot, 8, 200)
+    apart = np.abs(found - theirs).max(1)
+    together = np.maximum.accumulate(spread, axis=0) < 1e-8  # [steps, envs]
+    assert apart[together].max() < 1e-5
+    assert together[-1].mean() >= 0.5 and np.median(apart[-1]) < 1e-7
 
 
 def test_parameters_are_those_of_a_changed_model():

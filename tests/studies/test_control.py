@@ -1,5 +1,7 @@
 """PPO on robots as studies: presets, errors, one program, exact resume, small checkpoints."""
 
+from typing import get_args
+
 import jax
 import numpy as np
 import pandas as pd
@@ -11,9 +13,10 @@ from continual_learning.analysis import load
 from continual_learning.envs.catalog.robot import PARAMETERS
 from continual_learning.envs.draws import LogUniform, parse_changes
 from continual_learning.envs.episodes import Episodes
-from continual_learning.envs.robots import Ant, Humanoid
+from continual_learning.envs.robots import ROBOTS, Ant, Humanoid
 from continual_learning.physics import CPU_OPTIONS
 from continual_learning.schema.errors import StudyError
+from continual_learning.schema.names import RobotName
 from continual_learning.studies import build, launch, registry, spec
 from continual_learning.studies.experiment import MethodSpec
 from tests.studies.flat import flat
@@ -45,7 +48,7 @@ def promotion():
 
 def test_the_presets_are_the_papers():
     ant, humanoid = (flat(registry.get(name)) for name in ("slippery_ant", "slippery_humanoid"))
-    assert (ant.physics, humanoid.physics) == ("generalized", "mjx")
+    assert (ant.physics, humanoid.physics) == ("unrolled", "unrolled")  # ours, and is friction
     assert ant.rollout * ant.environments == 196_608
     assert humanoid.rollout * humanoid.environments == 327_680
     assert (ant.iterations_per_task, humanoid.iterations_per_task) == (102, 62)
@@ -82,7 +85,8 @@ def test_the_presets_are_the_papers():
 
 
 def test_the_trainer_of_2025_differs_in_what_its_file_says():
-    released = registry.get("slippery_ant").override(friction="as_released")
+    published = {"physics": "generalized", "friction": "as_released"}
+    released = registry.get("slippery_ant").override(**published)
     then = registry.get("slippery_ant_2025")
     assert (then.value("action_limit"), then.value("log_prob_of")) == (5.0, "sampled")
     assert (then.value("reward_floor"), then.value("reward_ceiling")) == (-5.0, 10.0)
@@ -117,7 +121,7 @@ def test_wrong_values(fields, says):
 @pytest.mark.parametrize(
     ("name", "physics"),
     [
-        ("slippery_ant", "generalized"),
+        ("slippery_ant", "unrolled"),
         ("slippery_ant", "mjx"),
         ("delayed_ant_blind", "generalized"),
     ],
@@ -216,12 +220,12 @@ def stream_of(experiment):
 @pytest.mark.parametrize(
     ("name", "robot", "physics", "changes"),
     [
-        ("slippery_ant", Ant, "generalized", {"friction": LogUniform(0.02, 2.0)}),
-        ("slippery_humanoid", Humanoid, "mjx", {"friction": LogUniform(0.02, 2.0)}),
+        ("slippery_ant", Ant, "unrolled", {"friction": LogUniform(0.02, 2.0)}),
+        ("slippery_humanoid", Humanoid, "unrolled", {"friction": LogUniform(0.02, 2.0)}),
         (
             "delayed_ant",
             Ant,
-            "generalized",
+            "unrolled",
             parse_changes("observation_delay = interval(0, 8); action_delay = interval(0, 8)"),
         ),
     ],
@@ -330,6 +334,19 @@ def test_a_delayed_ant_stopped_and_resumed_equals_through(tmp_path):
     assert code == launch.REQUEUE
     assert launch.resume(parts, quiet=True) == 0
     pd.testing.assert_frame_equal(load(tmp_path / "whole"), load(parts), check_exact=True)
+
+
+def test_every_robot_can_be_named():
+    assert get_args(RobotName) == tuple(ROBOTS)
+    for name in ROBOTS:
+        env = stream_of(registry.get("slippery_ant").override(robot=name)).environment
+        assert type(env) is ROBOTS[name]
+
+
+def test_a_spec_that_names_no_engine_goes_on_with_the_default_of_its_time():
+    stored = spec.to_dict(registry.get("slippery_ant"))
+    del stored["stream"]["physics"]
+    assert spec.from_dict(stored).value("physics") == "generalized"
 
 
 @pytest.mark.parametrize("physics", ["unrolled", "mjx"])

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from continual_learning.envs.catalog.stream import OnDevice, Place, Stream
 from continual_learning.envs.draws import parse_changes, span
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import field
-from continual_learning.schema.names import Engine, Friction, Precision, Restart, ToldDelays
+from continual_learning.schema.names import (
+    Engine,
+    Friction,
+    Precision,
+    Restart,
+    RobotName,
+    ToldDelays,
+)
 
 PARAMETERS = (
     "friction",
@@ -34,7 +41,8 @@ class RobotTasks(Stream):
     needs: ClassVar[str | None] = "brax"
     parameters: ClassVar[tuple[str, ...]] = PARAMETERS
 
-    robot: Literal["ant", "humanoid"] = field("ant", help="who is controlled")
+    robot: RobotName = field("ant", help="who is controlled")
+    # A table that names no engine means what was once the default; our experiments name theirs.
     physics: Engine = field("generalized", help="the physics engine")
     friction: Friction = field(
         "applied", help="whether friction acts, or stays 1 as in the published code"
@@ -68,13 +76,13 @@ class RobotTasks(Stream):
         """Return the robot with its delays, and how its world changes."""
         import jax
 
-        from continual_learning.envs.robots import Ant, Humanoid
+        from continual_learning.envs.robots import ROBOTS
         from continual_learning.envs.robots.delayed import Delayed
         from continual_learning.envs.streams import TaskStream
         from continual_learning.physics import CPU_OPTIONS
 
-        robots: dict[str, Any] = {"ant": Ant, "humanoid": Humanoid}
-        env = robots[self.robot](self.physics, self.friction, precision=self.precision)
+        robot: Any = ROBOTS[self.robot]
+        env = robot(self.physics, self.friction, precision=self.precision)
         changes = parse_changes(self.changes)
         longest = self.longest_action_delay, self.longest_observation_delay
         if any(longest) or self.told_delays != "blind":

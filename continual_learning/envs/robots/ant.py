@@ -8,10 +8,8 @@ import jax
 import jax.numpy as jnp
 from brax.base import System
 
-from continual_learning.envs.robots.robot import Robot, RobotState, root
-from continual_learning.schema.names import Engine
+from continual_learning.envs.robots.robot import Robot, RobotState
 
-NOISE = 0.1  # of first positions and velocities
 CONTROL_COST = 0.5
 HEALTHY_REWARD = 1.0
 
@@ -24,9 +22,9 @@ class Ant(Robot):
     that of the action as it was, before the motors clip it.
     """
 
-    physics: Engine = "generalized"
-
     model = "ant.xml"
+    noise = 0.1
+    first_speeds = "normal"
     healthy = (0.2, 1.0)
 
     @property
@@ -34,20 +32,10 @@ class Ant(Robot):
         """Positions without x and y, and velocities."""
         return self._system.q_size() - 2 + self._system.qd_size()
 
-    def _first(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        _, for_q, for_qd = jax.random.split(key, 3)
-        shape = (self._system.q_size(),)
-        noise = jax.random.uniform(for_q, shape, minval=-NOISE, maxval=NOISE)
-        speed = NOISE * jax.random.normal(for_qd, (self._system.qd_size(),))
-        return self._system.init_q + noise, speed
-
     def _sense(self, system: System, state: RobotState) -> jax.Array:
         return jnp.concatenate([state.body.q[2:], state.body.qd])
 
-    def _reward(
-        self, before: RobotState, after: RobotState, control: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        position = root(after.body)
-        velocity = (position - root(before.body)) / self.dt
+    def _reward(self, before: RobotState, after: RobotState, control: jax.Array) -> jax.Array:
+        velocity = (self._torso(after.body) - self._torso(before.body)) / self.dt
         cost = CONTROL_COST * jnp.sum(jnp.square(control))
-        return velocity[0] + HEALTHY_REWARD - cost, position[2]
+        return velocity[0] + HEALTHY_REWARD - cost

@@ -11,10 +11,8 @@ from brax import actuator
 from brax.base import Motion, System, Transform
 
 from continual_learning.envs.robots.physics import Body
-from continual_learning.envs.robots.robot import Robot, RobotState, Solver, root
-from continual_learning.schema.names import Engine
+from continual_learning.envs.robots.robot import Robot, RobotState, Solver
 
-NOISE = 1e-2  # of first positions and velocities
 FORWARD_REWARD = 1.25
 CONTROL_COST = 0.1
 HEALTHY_REWARD = 5.0
@@ -40,9 +38,9 @@ class Humanoid(Robot):
     links about the centre of mass [110], their velocities [66], and the torques [23].
     """
 
-    physics: Engine = "mjx"
-
     model = "humanoid.xml"
+    noise = 1e-2
+    first_speeds = "uniform"
     healthy = (1.0, 2.0)
     usual_solver = Solver("elliptic", 2, 8)
 
@@ -51,13 +49,6 @@ class Humanoid(Robot):
         """Positions, velocities, inertias, velocities of the links, torques."""
         links, speeds = self._system.num_links(), self._system.qd_size()
         return self._system.q_size() - 2 + speeds + links * (9 + 1) + links * 6 + speeds
-
-    def _first(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        _, for_q, for_qd = jax.random.split(key, 3)
-        sizes = (self._system.q_size(),), (self._system.qd_size(),)
-        noise = jax.random.uniform(for_q, sizes[0], minval=-NOISE, maxval=NOISE)
-        speed = jax.random.uniform(for_qd, sizes[1], minval=-NOISE, maxval=NOISE)
-        return self._system.init_q + noise, speed
 
     def _control(self, action: jax.Array) -> jax.Array:
         low, high = self._system.actuator.ctrl_range.T
@@ -80,12 +71,10 @@ class Humanoid(Robot):
         torque = actuator.to_tau(system, state.memory.control, body.q, body.qd)
         return jnp.concatenate([body.q[2:], body.qd, inertias.ravel(), velocities.ravel(), torque])
 
-    def _reward(
-        self, before: RobotState, after: RobotState, control: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def _reward(self, before: RobotState, after: RobotState, control: jax.Array) -> jax.Array:
         velocity = (after.memory.centre - before.memory.centre) / self.dt
         cost = CONTROL_COST * jnp.sum(jnp.square(control))
-        return FORWARD_REWARD * velocity[0] + HEALTHY_REWARD - cost, root(after.body)[2]
+        return FORWARD_REWARD * velocity[0] + HEALTHY_REWARD - cost
 
 
 def _centre(system: System, x: Transform) -> tuple[jax.Array, Transform]:

@@ -67,31 +67,36 @@ class Robot(abc.ABC):
 
     Task parameters: `friction` of every contact (all contacts are with the ground, so this is the
     ground's), `gravity` and `strength` of the motors (factors), `reward_scale` (a factor).
+    A robot says by its class variables where it starts, what has fallen, and how it is solved.
 
     A state that is not finite, or absurd, ends its episode as terminated, with reward 0 and an
     observation of zeros; the step counts as `diverged`.
 
     Attributes:
-      physics: "unrolled", MuJoCo's step as straight-line arithmetic; Brax's "generalized" pipeline;
-        or "mjx".
-      friction: "applied", or "as_released": always 1 whatever the task says, which is what the
-        published code does.
+      physics: "unrolled", MuJoCo's step as straight-line arithmetic; Brax's "generalized" pipeline
+        or "mjx", to compare with the paper.
+      friction: "applied", or "as_released": that of the model whatever the task says, which is what
+        the published code does.
       solver: settings of MuJoCo's solver; None for those of this robot.
       precision: of matrix products within the physics: "float32", or "default", what the device
         does by itself. On NVIDIA's that is TF32, of ten bits, with which MJX diverges.
     """
 
-    physics: Engine
+    physics: Engine = "unrolled"
     friction: Friction = "applied"
     solver: Solver | None = None
     precision: Precision = "float32"
     _system: System = dataclasses.field(init=False, repr=False)
     _engine: Physics = dataclasses.field(init=False, repr=False)
 
-    model: ClassVar[str]
+    model: ClassVar[str]  # a file of Brax's
     frames: ClassVar[int] = 5
+    usual_friction: ClassVar[float] = 1.0
     usual_solver: ClassVar[Solver] = Solver()  # of MJX
-    healthy: ClassVar[tuple[float, float]]
+    implicit_damping: ClassVar[bool] = False  # of joints, by MuJoCo's integrator
+    noise: ClassVar[float]  # of first positions and velocities
+    first_speeds: ClassVar[Literal["normal", "uniform"]]
+    healthy: ClassVar[tuple[float, float]]  # heights of the torso
 
     def __post_init__(self):
         valid = {
@@ -111,10 +116,9 @@ class Robot(abc.ABC):
         engine: Physics = Generalized(self.frames)
         if self.physics == "mjx":
             engine = MJX(self.frames)
-            system = solver_set(system, self.solver or self.usual_solver)
+            system = solver_set(system, self.solver or self.usual_solver, self.implicit_damping)
         elif self.physics == "unrolled":
-            settings = self.solver or UNROLLED_SOLVER
-            engine = Unrolled(solver_of(system.mj_model, settings), self.frames)
+            engine = Unrolled(self._unrolled_model(system), self.frames)
         elif self.solver is not None:
             raise ValueError("solver: these are settings of MuJoCo; leave it out for generalized.")
         object.__setattr__(self, "_system", system)
@@ -123,7 +127,12 @@ class Robot(abc.ABC):
     @property
     def parameters(self) -> Mapping[str, float]:
         """The task parameters, with their usual values."""
-        return {"friction": 1.0, "gravity": 1.0, "strength": 1.0, "reward_scale": 1.0}
+        return {
+            "friction": self.usual_friction,
+            "gravity": 1.0,
+            "strength": 1.0,
+            "reward_scale": 1.0,
+        }
 
     @property
     @abc.abstractmethod
@@ -185,22 +194,28 @@ class Robot(abc.ABC):
         with jax.default_matmul_precision(self.precision):
             body = self._engine.step(self._world(task), state.body, control)
         reached = RobotState(body, self._remember(system, body, control))
-        reward, height = self._reward(state, reached, control)
+        reward = self._reward(state, reached, control)
         observation = self._sense(system, reached)
 
         values = jnp.concatenate([body.q, body.qd, observation, reward[None]])
         sound = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.abs(body.qd) < ABSURD_SPEED)
-        low, high = self.healthy
         return select(sound, reached, state), Transition(
             jnp.where(sound, observation, 0.0),
             jnp.where(sound, reward * task["reward_scale"], 0.0),
-            ~sound | (height < low) | (height > high),
+            ~sound | self._fallen(body),
             {"diverged": 1.0 - sound},
         )
 
-    @abc.abstractmethod
     def _first(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(q, qd) of a first state."""
+        _, for_q, for_qd = jax.random.split(key, 3)
+        size, speeds = (self._system.q_size(),), (self._system.qd_size(),)
+        noise = jax.random.uniform(for_q, size, minval=-self.noise, maxval=self.noise)
+        if self.first_speeds == "normal":
+            qd = self.noise * jax.random.normal(for_qd, speeds)
+        else:
+            qd = jax.random.uniform(for_qd, speeds, minval=-self.noise, maxval=self.noise)
+        return self._system.init_q + noise, qd
 
     def _control(self, action: jax.Array) -> jax.Array:
         """What the motors get, [act_size]."""
@@ -215,20 +230,32 @@ class Robot(abc.ABC):
         """The observation."""
 
     @abc.abstractmethod
-    def _reward(
-        self, before: RobotState, after: RobotState, control: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """The reward [], and the height of the torso [] by which the robot has fallen or not."""
+    def _reward(self, before: RobotState, after: RobotState, control: jax.Array) -> jax.Array:
+        """The reward []."""
+
+    def _fallen(self, body: Body) -> jax.Array:
+        """Whether the episode ends, bool []."""
+        low, high = self.healthy
+        height = self._torso(body)[2]
+        return (height < low) | (height > high)
+
+    def _torso(self, body: Body) -> jax.Array:
+        """Position [3] of the torso as its link reports it."""
+        return reported(body)[:3]
+
+    def _unrolled_model(self, system: System) -> Any:
+        """The `mujoco.MjModel` that the unrolled engine reads."""
+        return solver_of(system.mj_model, self.solver or UNROLLED_SOLVER, self.implicit_damping)
 
 
-def root(body: Body) -> jax.Array:
-    """Position [3] of the torso as its link reports it."""
+def reported(body: Body) -> jax.Array:
+    """Positions [q_size] at which the links are reported."""
     q, _ = body.seen or (body.q, body.qd)
-    return q[:3]
+    return q
 
 
-def solver_set(system: System, settings: Solver) -> System:
-    """A system with MJX's Newton solver set; no implicit damping, as in Brax."""
+def solver_set(system: System, settings: Solver, implicit_damping: bool = False) -> System:
+    """A system with MJX's Newton solver set, as Brax sets it for the ant and the humanoid."""
     names: Any = mujoco  # its constants have no types
     cones = {
         "elliptic": names.mjtCone.mjCONE_ELLIPTIC,
@@ -238,7 +265,7 @@ def solver_set(system: System, settings: Solver) -> System:
         system,
         {
             "opt.solver": names.mjtSolver.mjSOL_NEWTON,
-            "opt.disableflags": names.mjtDisableBit.mjDSBL_EULERDAMP,
+            "opt.disableflags": 0 if implicit_damping else names.mjtDisableBit.mjDSBL_EULERDAMP,
             "opt.cone": cones[settings.cone],
             "opt.iterations": settings.iterations,
             "opt.ls_iterations": settings.line_search,
@@ -246,12 +273,13 @@ def solver_set(system: System, settings: Solver) -> System:
     )
 
 
-def solver_of(model: Any, settings: Solver) -> Any:
+def solver_of(model: Any, settings: Solver, implicit_damping: bool = False) -> Any:
     """A `mujoco.MjModel` with the same settings."""
     names: Any = mujoco
     changed = copy.copy(model)
     changed.opt.solver = names.mjtSolver.mjSOL_NEWTON
-    changed.opt.disableflags |= names.mjtDisableBit.mjDSBL_EULERDAMP
+    if not implicit_damping:
+        changed.opt.disableflags |= names.mjtDisableBit.mjDSBL_EULERDAMP
     changed.opt.cone = getattr(names.mjtCone, f"mjCONE_{settings.cone.upper()}")
     changed.opt.iterations, changed.opt.ls_iterations = settings.iterations, settings.line_search
     return changed

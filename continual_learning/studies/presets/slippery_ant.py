@@ -28,9 +28,7 @@ SPEC = Experiment(
     title="SlipperyAnt: PPO on an ant, new friction every 20M steps, as in the paper",
     tasks=20,
     seeds=15,
-    stream=RobotTasks(
-        robot="ant", physics="generalized", changes="friction = log_uniform(0.02, 2.0)"
-    ),
+    stream=RobotTasks(robot="ant", physics="unrolled", changes="friction = log_uniform(0.02, 2.0)"),
     agent=PPOConfig(reward_floor=-5.0),
     networks=ActorCriticMLPs(),
     methods=methods(

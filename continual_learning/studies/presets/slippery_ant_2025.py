@@ -12,6 +12,7 @@ SPEC = slippery_ant.SPEC.override(
     name="slippery_ant_2025",
     title="SlipperyAnt as the paper's trainer of 2025 ran it: friction 1, log densities that are "
     "not those of the applied actions",
+    physics="generalized",
     friction="as_released",
     reward_ceiling=10.0,
     action_limit=5.0,

@@ -1,7 +1,7 @@
 """SlipperyHumanoid: 20 tasks of 20M steps on ground whose friction changes.
 
 Every method has the values of the paper. What the paper leaves out is as in its published
-experiment files: MJX, rewards times 0.1, observations normalised, and a task of
+experiment files: rewards times 0.1, observations normalised, and a task of
 62 rollouts of 327,680 steps.
 """
 
@@ -17,7 +17,9 @@ SPEC = Experiment(
     title="SlipperyHumanoid: PPO on a humanoid, new friction every 20M steps, as in the paper",
     tasks=20,
     seeds=15,
-    stream=RobotTasks(robot="humanoid", physics="mjx", changes="friction = log_uniform(0.02, 2.0)"),
+    stream=RobotTasks(
+        robot="humanoid", physics="unrolled", changes="friction = log_uniform(0.02, 2.0)"
+    ),
     agent=PPOConfig(
         iterations_per_task=62,
         iterations_per_chunk=2,
