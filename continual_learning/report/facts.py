@@ -17,7 +17,7 @@ from continual_learning.diagnostics.metrics import higher_is_better
 from continual_learning.report.series import PAPER_BIN, Rows, values_of
 from continual_learning.report.studies import Section
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies.early_stopping import read
+from continual_learning.studies.early_stopping import CollapseRule, read
 from continual_learning.studies.store.parts import HYPER
 
 SUSTAINED = 4_000_000
@@ -224,15 +224,20 @@ def _dormant(section: Section, rows: Rows, window: int) -> np.ndarray:
 
 def ended_by_collapse(section: Section, method: Method) -> int:
     """How many seeds had collapsed when that ended the method; 0 if it did not."""
-    rule = section.folders[0].experiment.get("collapse")
+    folder = section.folders[0]
+    rule = folder.experiment.get("collapse") if folder.known is None else folder.known.collapse
     if rule is None or "collapse" not in section.frame:
         return 0
     rows: Any = section.frame[section.frame.method == method.name]
     fallen = int((rows.groupby("seed")["collapse"].max() > 0).sum())
     try:
-        return fallen if read(rule).ends(fallen, len(method.seeds)) else 0
+        return fallen if _rule(rule).ends(fallen, len(method.seeds)) else 0
     except StudyError:  # a rule of another version
         return 0
+
+
+def _rule(stored: Any) -> CollapseRule:
+    return stored if isinstance(stored, CollapseRule) else read(stored)
 
 
 def best(methods: list[Method], main: str) -> Best:

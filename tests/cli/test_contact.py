@@ -50,6 +50,7 @@ def test_completion(capsys):
     assert completed(script, "run", "slippery") == [
         "slippery_ant",
         "slippery_ant_2025",
+        "slippery_ant_sac",
         "slippery_humanoid",
     ]
     assert completed(script, "run", "random_labels", "--sc") == ["--scale"]

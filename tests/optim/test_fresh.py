@@ -1,7 +1,5 @@
 """Where fresh weights come from: each kernel's own initial scale, or an initializer."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -169,9 +167,7 @@ def test_every_preset_names_its_initializer_so_that_its_checkpoints_keep_their_e
     """A study passes its `init` to every method, whatever the default of the methods is."""
     for name in (*registry.names(), *registry.ablations()):
         spec = registry.get(name)
-        fields = [f.name for f in dataclasses.fields(spec) if f.name.endswith("init")]
-        assert fields, name
-        assert all(getattr(spec, f) in INITIALIZERS for f in fields), name
+        assert spec.networks.init in INITIALIZERS, name
         chosen = [method.options.get("init", "he_uniform") for method in spec.methods.values()]
         assert "as_initialised" not in chosen, name
 
@@ -181,7 +177,7 @@ def test_the_state_of_a_preset_has_one_scale_a_kernel(method):
     """Exactly what the checkpoints of studies hold, of ensembles as well."""
     params, graph = ensemble()
     spec = registry.get("permuted_mnist")
-    tx = transformation(spec.methods[method], graph, init=spec.init)
+    tx = transformation(spec.methods[method], graph, init=spec.networks.init)
     state = jax.eval_shape(tx.init, params)
     assert state.scales.shape == (3,)
     assert state._fields == ("inner", "calls", "key", "scales", "method", "log")

@@ -110,7 +110,7 @@ def test_a_process_that_waits_for_long_says_how_to_leave():
         assert running.stderr is not None
         told = running.stderr.readline()
         assert told.startswith("Waiting for b, which is being compiled")
-        assert "ahead.leave(code)" in told
+        assert "prefetch.leave(code)" in told
         running.send_signal(signal.SIGINT)
         assert running.communicate(timeout=SOON) == ("made a\n", "")
     assert running.returncode == 130

@@ -37,7 +37,7 @@ def study(tmp_path_factory):
     path = tmp_path_factory.mktemp("study") / "ant"
     words = f"run slippery_ant --methods adam,cpr {SMALL} --time-limit 0.001s --out {path}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "one_ahead", lambda make, names, threads: map(make, names))
+        patch.setattr(launch, "one_ahead", lambda make, names: map(make, names))
         assert cli.main(words.split()) == launch.REQUEUE
     return path
 

@@ -213,7 +213,7 @@ def process(code: str, platform: str) -> str:
 
 def test_a_platform_that_keeps_mujoco_from_being_imported_is_named():
     code = """
-from continual_learning.envs.drawing import opengl
+from continual_learning.video import opengl
 try: opengl.import_mujoco()
 except opengl.OpenGLError as error: print(error)
 """

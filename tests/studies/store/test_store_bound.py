@@ -176,5 +176,5 @@ def test_the_command_says_so(tmp_path, capsys):
         assert "is not what was written: its checksum differs" in capsys.readouterr().err
     edit(file, "batch_size = 4", "batch_size = 2")
     assert cli.main(["resume", str(out), "--quiet"]) == 2
-    told = "study.experiment.batch_size: 8 in the checkpoint, 2 here"
+    told = "study.experiment.agent.batch_size: 8 in the checkpoint, 2 here"
     assert told in capsys.readouterr().err
