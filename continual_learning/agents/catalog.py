@@ -11,7 +11,7 @@ from continual_learning.kinds import Registry
 from continual_learning.networks.catalog import Networks
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
-from continual_learning.schema.fields import Factor
+from continual_learning.schema.fields import Factor, fields_of
 
 if TYPE_CHECKING:
     from continual_learning.agents.common.trainer import HostTrainer, MakeOptimizer, Trainer
@@ -120,8 +120,6 @@ class Agent(Factor):
 
     def numbers(self) -> tuple[str, ...]:
         """Return the names of the fields in which lanes of a program may differ."""
-        from continual_learning.schema.fields import fields_of
-
         return tuple(name for name, each in fields_of(type(self)).items() if each.number)
 
 

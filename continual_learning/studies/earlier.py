@@ -69,7 +69,6 @@ def in_parts(data: Mapping[str, Any]) -> dict[str, Any]:
         flat["change"] = flat.pop("stream")
     if stream is MetaWorldTasks and flat.pop("suite", "metaworld") == "gymnasium":
         stream = GymnasiumTasks
-        flat.setdefault("sequence", list(fields_of(MetaWorldTasks)["sequence"].name))
         usual = {"goal": "shown", "goals": "fresh", "one_hot": False}
         flat = {n: v for n, v in flat.items() if n not in _ONLY_METAWORLD or v != usual.get(n)}
     found: dict[str, Any] = {}

@@ -279,3 +279,17 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(StudyError, match="no text"):
         spec.load(tmp_path / "binary.toml")
+
+
+# Earlier versions --------------------------------------------------------------------------------
+
+
+def test_a_flat_file_of_gymnasium_goes_on_being_read():
+    """It may leave out its environments, and it has MetaWorld's fields as they usually are."""
+    methods = {"adam": {"clip": 0.5}}
+    flat = {"kind": "host", "suite": "gymnasium", "name": "x", "title": "x", "tasks": 1}
+    found = spec.from_dict({**flat, "goal": "shown", "one_hot": False, "methods": methods})
+    assert (found.stream.kind, found.agent.kind) == ("gymnasium", "sac")
+    assert found.value("sequence") == ("Pendulum-v1",)
+    with pytest.raises(StudyError, match="Unknown key 'one_hot'"):
+        spec.from_dict({**flat, "one_hot": True, "methods": methods})
