@@ -186,3 +186,39 @@ def test_workers_of_every_method_end_with_the_process(tmp_path, monkeypatch):
     more = [w for n, v in sizes.items() for w in (f"--{n.replace('_', '-')}", str(v))]
     assert cli.main([*words, *more, "--quiet", "--out", str(tmp_path / "a")]) == 0
     assert parents == [str(os.getpid())] * 3
+
+
+def test_ppo_on_gymnasium_is_run_and_resumed(tmp_path):
+    """From the command line; the actions are a choice."""
+    words = ["run", "gymnasium_ppo", "--task", "CartPole-v1", "--methods", "adam", "--seeds", "2"]
+    words += [
+        "--iterations-per-task",
+        "2",
+        "--iterations-per-chunk",
+        "1",
+        "--environments",
+        "2",
+        "--rollout",
+        "8",
+    ]
+    words += [
+        "--minibatches",
+        "2",
+        "--epochs",
+        "1",
+        "--hidden",
+        "4",
+        "--probe",
+        "8",
+        "--workers",
+        "1",
+        "--quiet",
+        "--out",
+    ]
+    whole, parts = str(tmp_path / "whole"), str(tmp_path / "parts")
+    assert cli.main([*words, whole]) == 0
+    assert cli.main([*words, parts, "--time-limit", "0.001s"]) == launch.REQUEUE
+    assert cli.main(["resume", parts, "--quiet"]) == 0
+    rows, again = load(whole), load(parts)
+    assert rows.step.tolist() == again.step.tolist() == [16, 32] * 2
+    assert (rows.reward == 1).all() and rows.columns.tolist() == again.columns.tolist()

@@ -124,6 +124,10 @@ class HostPPO:
         def learn(*args: Any) -> Any:
             return strongly_typed(learning.learn(*args))
 
+        # Shapes are asked of these: a call that has been compiled takes arrays alone.
+        self._shapes_of_begin = over_lanes(begin, lanes, (0, 0))
+        self._shapes_of_learn = over_lanes(learn, lanes, (0, 0, 0, 0, None, 0))
+        self._shapes_of_ranks = over_lanes(learning.ranks, lanes, (0, 0))
         self._begin: Any = call(begin, 0, 0)
         self._act: Any = call(learning.act, 0, 0, None, None, 0)
         self._learn: Any = call(
@@ -144,7 +148,7 @@ class HostPPO:
 
         It may be asked for in a thread, with whose end Linux would end workers that it started.
         """
-        learner = jax.eval_shape(self._begin, self._keys, self._hyper)
+        learner = jax.eval_shape(self._shapes_of_begin, self._keys, self._hyper)
         pool = state_like(self._stream, len(self._seeds), self._config.environments)
         latest, iteration = self._start()
         state = HostPPOState(self._keys, *learner, pool=pool, latest=latest, iteration=iteration)
@@ -154,17 +158,17 @@ class HostPPO:
     def columns(self) -> list[str]:
         """Names of the columns of rows."""
         arguments = self._arguments
-        said = jax.eval_shape(self._learn, *arguments["_learn"])[2]
+        said = jax.eval_shape(self._shapes_of_learn, *arguments["_learn"])[2]
         found = ["step", "task", *said, *self._tally().names]
         if self._config.diagnostics:
-            found += jax.eval_shape(self._ranks, *arguments["_ranks"])
+            found += jax.eval_shape(self._shapes_of_ranks, *arguments["_ranks"])
         return found
 
     @functools.cached_property
     def _arguments(self) -> dict[str, tuple[Any, ...]]:
         """{call: its arguments, or their shapes}."""
         config, lanes, inputs = self._config, len(self._seeds), self._learning.inputs
-        learner = jax.eval_shape(self._begin, self._keys, self._hyper)
+        learner = jax.eval_shape(self._shapes_of_begin, self._keys, self._hyper)
         envs, number = config.environments, np.int32(0)
 
         def shape(*sizes: int, dtype: Any = jnp.float32) -> Any:
@@ -233,8 +237,9 @@ class HostPPO:
 
     def memory(self) -> int:
         """Return the bytes that the updates on a rollout need of the device; nothing is run."""
-        compiled = self._learn.lower(*self._arguments["_learn"]).compile()
-        return planned_bytes(compiled)
+        if not isinstance(self._learn, jax.stages.Compiled):
+            self._learn = self._learn.lower(*self._arguments["_learn"]).compile()
+        return planned_bytes(self._learn)
 
     def close(self) -> None:
         """End the workers."""
