@@ -1,4 +1,4 @@
-"""MuJoCo models as straight-line JAX."""
+"""MuJoCo models as straight-line JAX programs."""
 
 from continual_learning.physics.batching import of_one
 from continual_learning.physics.engine import (

@@ -1,4 +1,4 @@
-"""Functions of environments-last arrays, for callers that write one environment and vmap it."""
+"""Batched functions, for callers that write one environment and map it with `jax.vmap`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import jax.numpy as jnp
 def of_one(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of one environment that computes all environments at once when mapped.
 
-    However many `jax.vmap` surround it (environments, seeds), `function` is called once, with the
-    axes of all of them merged into the last one of its arrays.
+    However many `jax.vmap` surround the call (environments, seeds), `function` is called once, and
+    the axes of all of them are merged into the last axis of its arrays.
 
     Args:
-      function: from pytrees of arrays [..., envs] to such a pytree, each environment by itself.
+      function: maps pytrees of arrays [..., envs] to a pytree of arrays [..., envs], and treats
+        every environment by itself.
     """
 
     @jax.custom_batching.custom_vmap

@@ -33,18 +33,18 @@ from continual_learning.physics.spatial import Vec
 from continual_learning.physics.tree import Tree, Vector
 
 Row = dict[int, Scalar]
-"""A row of a Jacobian, by velocity."""
+"""A row of a Jacobian: its entries by the number of the velocity."""
 
 
 class Limit(NamedTuple):
     """The nearer bound of a joint.
 
     Attributes:
-      velocity: of the joint.
-      sign: of the row's only entry: 1 at the lower bound, -1 at the upper one.
-      distance: to the bound; negative beyond it.
-      active: whether it acts.
-      stiffness: MuJoCo's efc_D, 0 where it does not act.
+      velocity: the number of the joint's velocity.
+      sign: the row's only entry: 1 at the lower bound, -1 at the upper one.
+      distance: the distance to the bound; negative beyond it.
+      active: whether the bound acts.
+      stiffness: MuJoCo's efc_D, 0 where the bound does not act.
       reference: MuJoCo's efc_aref, the acceleration along the row that the bound asks for.
     """
 
@@ -57,20 +57,21 @@ class Limit(NamedTuple):
 
 
 class Contact(NamedTuple):
-    """A sphere at a plane.
+    """The contact of a sphere with a plane.
 
     Attributes:
-      rows: Jacobian along the normal and, with friction, along two tangents.
-      distance: of the surfaces; negative where they overlap.
-      position: in the world.
+      rows: the Jacobian along the normal and, with friction, along two tangents.
+      distance: the distance of the surfaces; negative where they overlap.
+      position: the position in the world.
       frame: the normal and two tangents.
-      active: whether it acts.
+      active: whether the contact acts.
       friction: its coefficient; 0 without friction.
       cone: MuJoCo's mu, the friction of the regularized cone.
-      stiffness: MuJoCo's efc_D along the normal, 0 where it does not act.
-      sideways: the same along a tangent; in a pyramidal cone all its edges have that of the normal.
-      reference: reference accelerations along the rows. In a pyramidal cone that of an edge is
-        the first plus or minus friction times another.
+      stiffness: MuJoCo's efc_D along the normal, 0 where the contact does not act.
+      sideways: the stiffness along a tangent; all edges of a pyramidal cone have that of the
+        normal.
+      reference: reference accelerations along the rows. For an edge of a pyramidal cone it is the
+        first one plus or minus the friction times one of the others.
     """
 
     rows: tuple[Row, ...]
@@ -86,19 +87,26 @@ class Contact(NamedTuple):
 
 
 class Constraints(NamedTuple):
-    """All that may act."""
+    """All constraints that may act."""
 
     limits: tuple[Limit, ...]
     contacts: tuple[Contact, ...]
 
 
 def along(row: Row, x: Vector) -> Scalar:
-    """Return a row times a vector."""
+    """Return the product of a row and a vector."""
     return total([entry * x[i] for i, entry in row.items()])
 
 
 def limits(model: Model, q: Vector, v: Vector, reach: Scalar) -> tuple[Limit, ...]:
-    """Return the nearer bound of every limited joint, bounds times a factor."""
+    """Return the nearer bound of every limited joint.
+
+    Args:
+      model: the robot.
+      q: the positions.
+      v: the velocities.
+      reach: a factor of all bounds.
+    """
     found = []
     for joint in model.joints:
         if joint.limits is None:
@@ -123,7 +131,15 @@ def limits(model: Model, q: Vector, v: Vector, reach: Scalar) -> tuple[Limit, ..
 def contacts(
     model: Model, tree: Tree, places: Frames, v: Vector, friction: Scalar | None
 ) -> tuple[Contact, ...]:
-    """Return all that may touch the ground; `friction` replaces that of every geom."""
+    """Return all contacts with the ground that may act.
+
+    Args:
+      model: the robot and its ground.
+      tree: the tree of the velocities.
+      places: the poses of the bodies.
+      v: the velocities.
+      friction: the friction of every geom, or None for that of the model.
+    """
     found = (_contact(model, tree, places, v, friction, touch) for touch in model.touches)
     return tuple(contact for contact in found if contact is not None)
 
@@ -149,11 +165,11 @@ def _contact(
         arm = spatial.rotate(turn, spatial.vec(touch.corner))
         active = both(spatial.dot(normal, arm) <= 0.0, active)
     if isinstance(active, np.bool_) and not active:
-        return None  # known at trace time, such as the upper corners of a box that cannot turn
+        return None  # The upper corners of a box that cannot turn never touch.
 
     frame = normal, spatial.vec(touch.frame[1]), spatial.vec(touch.frame[2])
     if model.cone == "pyramidal" and touch.axis is not None:
-        # A circular cone does not care how its tangents are turned, a pyramid does.
+        # A circular cone is the same for all tangents, but a pyramid depends on their direction.
         frame = _aligned(normal, spatial.rotate(turn, spatial.vec(touch.axis)))
     rows = _jacobian(model, tree, places, body, point, frame[: touch.directions])
     speeds = [along(row, v) for row in rows]
@@ -196,7 +212,7 @@ def _jacobian(
     point: Vec,
     directions: tuple[Vec, ...],
 ) -> list[Row]:
-    """How a point of a body moves along directions, by the velocities that move it."""
+    """Return how a point of a body moves along directions, by the velocities that move it."""
     rows: list[Row] = [{} for _ in directions]
     while body and not model.bodies[body].joints:
         body = model.bodies[body].parent
@@ -213,7 +229,7 @@ def _jacobian(
 
 
 def _aligned(normal: Vec, axis: Vec) -> tuple[Vec, Vec, Vec]:
-    """A frame whose first tangent is along the axis of a capsule."""
+    """Return a frame whose first tangent is along the axis of a capsule."""
     tangent = axis - normal * spatial.dot(normal, axis)
     square = spatial.dot(tangent, tangent)
     sound = square > spatial.TINY**2

@@ -1,4 +1,4 @@
-"""Mass matrix, bias forces, springs, dampers and motors."""
+"""The mass matrix, and the forces of inertia, gravity, springs, dampers and motors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from continual_learning.physics.tree import Matrix, Tree, Vector, add
 
 
 def mass_matrix(model: Model, tree: Tree, where: Frames, inertias: tuple[Inertia, ...]) -> Matrix:
-    """Return the mass matrix by the composite-rigid-body algorithm, armature included (mj_crb)."""
+    """Return the mass matrix, armature included, by the composite-rigid-body algorithm (mj_crb).
+
+    Args:
+      model: the robot.
+      tree: the tree of the velocities.
+      where: the poses of the bodies.
+      inertias: the inertia of every body about its origin.
+    """
     composite = list(inertias)
     for number in reversed(range(1, len(model.bodies))):
         parent = model.bodies[number].parent
@@ -29,10 +36,10 @@ def mass_matrix(model: Model, tree: Tree, where: Frames, inertias: tuple[Inertia
 
 
 class Motion(NamedTuple):
-    """How bodies move.
+    """The motion of the bodies.
 
     Attributes:
-      velocity: by body, about the origin of its robot.
+      velocity: by body, its velocity about the origin of its robot.
       change: by velocity, how its motion changes while the robot moves (MuJoCo's cdof_dot).
     """
 
@@ -41,7 +48,13 @@ class Motion(NamedTuple):
 
 
 def motion(model: Model, where: Frames, v: Vector) -> Motion:
-    """Return the velocities of the bodies (mj_comVel)."""
+    """Return the velocities of the bodies (mj_comVel).
+
+    Args:
+      model: the robot.
+      where: the poses of the bodies.
+      v: the velocities.
+    """
     velocities: list[Spatial] = [spatial.STILL]
     changes: dict[int, Spatial] = {}
     for body in model.bodies[1:]:
@@ -72,7 +85,16 @@ def bias(
     v: Vector,
     gravity: Scalar,
 ) -> Vector:
-    """Return Coriolis, centrifugal and gravitational forces, by recursive Newton-Euler (mj_rne)."""
+    """Return Coriolis, centrifugal and gravitational forces, by recursive Newton-Euler (mj_rne).
+
+    Args:
+      model: the robot.
+      where: the poses of the bodies.
+      inertias: the inertia of every body about its origin.
+      moving: the motion of the bodies.
+      v: the velocities.
+      gravity: a factor of the model's gravity.
+    """
     up = spatial.vec(model.gravity) * gravity
     accelerations = [Spatial(spatial.NOWHERE, -up)]
     forces = [spatial.STILL]
@@ -96,7 +118,14 @@ def bias(
 
 
 def passive(model: Model, q: Vector, v: Vector, damping: Scalar) -> Vector:
-    """Return the forces of springs and dampers (mj_passive), dampers times a factor."""
+    """Return the forces of springs and dampers (mj_passive).
+
+    Args:
+      model: the robot.
+      q: the positions.
+      v: the velocities.
+      damping: a factor of the dampers.
+    """
     forces = [-(speed * model.damping[i] * damping) for i, speed in enumerate(v)]
     for joint in model.joints:
         if joint.stiffness:
@@ -106,7 +135,13 @@ def passive(model: Model, q: Vector, v: Vector, damping: Scalar) -> Vector:
 
 
 def actuation(model: Model, control: Vector, strength: Scalar) -> Vector:
-    """Return the forces of the motors (mj_fwdActuation), their gears times a factor."""
+    """Return the forces of the motors (mj_fwdActuation).
+
+    Args:
+      model: the robot.
+      control: the controls of the motors.
+      strength: a factor of their gears.
+    """
     forces = [ZERO] * model.velocities
     for motor, wanted in zip(model.motors, control, strict=True):
         force = (clip(wanted, *motor.control) if motor.control else wanted) * motor.gain

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from continual_learning.physics import constraints as rows
 from continual_learning.physics import dynamics, kinematics, model, solver, spatial
 from continual_learning.physics.constraints import Constraints
+from continual_learning.physics.kernel import in_one_kernel
 from continual_learning.physics.kinematics import Frames
 from continual_learning.physics.model import Model
 from continual_learning.physics.scalars import ONE, Scalar, scalars, stacked
@@ -20,27 +21,31 @@ from continual_learning.physics.tree import Matrix, Tree, Vector
 CPU_OPTIONS = {"xla_disable_hlo_passes": "fusion"}
 """Options of the compiler for programs on a CPU.
 
-XLA joins operations there by computing again what several others read. Where thousands read each
-other, such a program takes minutes to compile; without it, seconds."""
+On a CPU, XLA fuses operations by computing a result again for every operation that reads it. With
+thousands of operations that read one another, compilation then takes minutes, but seconds without
+fusion."""
 
 PARAMETERS = ("friction", "gravity", "strength", "mass", "damping", "range")
 
 Parameters = Mapping[str, jax.Array]
-"""What may differ between environments and change while a program runs, each [] or [envs]. What is
-left out is as the model says.
+"""Values, [] or [envs], that may differ between environments and change while a program runs. The
+model's own values are used for names that are left out.
 
-friction: sliding friction of every geom. The rest are factors: gravity; strength, of the motors'
-gears; mass, of masses and inertias; damping, of the joints; range, of their limits. MuJoCo's
-constants of the pose at rest (invweight0, meaninertia) stay those of the model, as they do when one
-writes to an MjModel."""
+`friction` is the sliding friction of every geom. The others are factors: `gravity` of gravity,
+`strength` of the motors' gears, `mass` of masses and inertias, `damping` of the joints' damping,
+and `range` of the joints' limits. MuJoCo's constants of the pose at rest (invweight0, meaninertia)
+stay those of the model, as they do when a user writes to an MjModel."""
+
+Moving = tuple[Vector, Vector, Vector]
+"""A `State` as scalars."""
 
 
 class State(NamedTuple):
-    """Robots between two steps.
+    """The state of robots between two steps.
 
     Attributes:
-      qpos: [positions, envs].
-      qvel: [velocities, envs].
+      qpos: [positions, envs], the positions.
+      qvel: [velocities, envs], the velocities.
       warm: [velocities, envs], the last acceleration, from which the solver starts (MuJoCo's
         qacc_warmstart).
     """
@@ -51,7 +56,7 @@ class State(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """Everything on the way to the acceleration, as `Scalar`s."""
+    """The acceleration and all quantities that it is computed from, as `Scalar`s."""
 
     frames: Frames
     mass_matrix: Matrix
@@ -65,7 +70,7 @@ class Dynamics(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Bodies in the world.
+    """Poses and velocities of the bodies in the world.
 
     Attributes:
       position: [bodies, 3, envs].
@@ -85,22 +90,23 @@ def unroll(mujoco_model: Any, substeps: int = 1) -> Engine:
     """Return the engine of a `mujoco.MjModel`.
 
     Args:
-      mujoco_model: of hinges, slides and free joints, whose spheres and capsules may touch planes.
-      substeps: of the model's timestep, under one control, in a step of the engine.
+      mujoco_model: a model of hinges, slides and free joints, in which spheres, capsules and boxes
+        may touch planes.
+      substeps: how many of the model's timesteps, under one control, a step of the engine makes.
 
     Raises:
-      UnsupportedModel: the model has something else.
+      UnsupportedModel: the model has something that the engine does not cover.
     """
     return Engine(model.read(mujoco_model), substeps)
 
 
 class Engine:
-    """Steps many robots at once.
+    """An engine that steps many robots at once.
 
     Attributes:
       model: the robot and its ground.
-      substeps: in a step.
-      tree: of the velocities.
+      substeps: how many substeps a step makes.
+      tree: the tree of the velocities.
     """
 
     def __init__(self, model: Model, substeps: int = 1):
@@ -109,31 +115,31 @@ class Engine:
         self.tree = Tree(model.above)
 
     def state(self, qpos: jax.Array, qvel: jax.Array) -> State:
-        """Return robots at rest in the solver's memory: qpos [positions, envs], qvel likewise."""
+        """Return a state with warm start 0: qpos [positions, envs], qvel [velocities, envs]."""
         return State(qpos, qvel, jnp.zeros_like(qvel))
 
     def step(self, state: State, control: jax.Array, parameters: Parameters | None = None) -> State:
         """Return the robots `substeps` steps later (MuJoCo's mj_step).
 
         Args:
-          state: where they are.
+          state: the robots now.
           control: [motors, envs].
-          parameters: which differ from the model's.
+          parameters: those that differ from the model's.
         """
-        like, chosen = state.qvel[0], _Parameters.of(parameters)
-        controls = scalars(control)
-
-        def substep(_: int, now: tuple[Vector, Vector, Vector]) -> tuple[Vector, Vector, Vector]:
-            return self._substep(*now, controls, chosen, like)
-
         start = scalars(state.qpos), scalars(state.qvel), scalars(state.warm)
-        end = jax.lax.fori_loop(0, self.substeps, substep, start)
-        return State(*(stacked(part, like) for part in end))
+        end = in_one_kernel(self._steps, start, scalars(control), _Parameters.of(parameters))
+        return State(*(stacked(part, state.qvel[0]) for part in end))
 
     def dynamics(
         self, state: State, control: jax.Array, parameters: Parameters | None = None
     ) -> Dynamics:
-        """Return everything on the way to the acceleration (MuJoCo's mj_forward)."""
+        """Return the acceleration and all that it is computed from (MuJoCo's mj_forward).
+
+        Args:
+          state: the robots now.
+          control: [motors, envs].
+          parameters: those that differ from the model's.
+        """
         like, chosen = state.qvel[0], _Parameters.of(parameters)
         q, v, warm = (scalars(part) for part in state)
         return self._dynamics(q, v, warm, scalars(control), chosen, like)
@@ -158,6 +164,15 @@ class Engine:
             linear,
         )
         return Links(*(stacked(numbers, qvel[0]) for numbers in found))
+
+    def _steps(self, start: Moving, control: Vector, parameters: _Parameters) -> Moving:
+        """Make `substeps` substeps."""
+        like = start[1][0].value
+
+        def substep(_: int, now: Moving) -> Moving:
+            return self._substep(*now, control, parameters, like)
+
+        return jax.lax.fori_loop(0, self.substeps, substep, start)
 
     def _dynamics(
         self,
@@ -194,7 +209,7 @@ class Engine:
         control: Vector,
         parameters: _Parameters,
         like: jax.Array,
-    ) -> tuple[Vector, Vector, Vector]:
+    ) -> Moving:
         model, tree = self.model, self.tree
         found = self._dynamics(q, v, warm, control, parameters, like)
         acceleration = found.solution.acceleration
@@ -222,7 +237,7 @@ class Engine:
         )
 
     def _moved(self, q: Vector, v: Vector) -> Vector:
-        """Positions after a substep (mj_integratePos)."""
+        """Return the positions after a substep (mj_integratePos)."""
         moved, seconds = list(q), self.model.timestep
         for joint in self.model.joints:
             at, i = joint.position, joint.velocity

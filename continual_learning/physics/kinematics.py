@@ -1,8 +1,8 @@
-"""Where bodies are and how joints move them, seen from the robot.
+"""The poses of bodies and how joints move them, relative to the robot.
 
-Positions are relative to the origin of the robot, that is where the slides or the free joint of its
-root have carried it. In float32 they are then as accurate far from the world's origin as near it,
-and a free joint turns the robot about zero, which saves arithmetic.
+Positions are relative to the origin of the robot, which is the point to which the slides or the
+free joint of its root have carried it. In float32 they are then as accurate far from the world's
+origin as near it, and a free joint turns the robot about zero, which saves arithmetic.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Frames(NamedTuple):
 
     Attributes:
       origin: by body, the origin of its robot in the world.
-      position: by body, relative to the origin.
-      rotation: by body.
-      turn: the same as a matrix.
+      position: by body, its position relative to the origin.
+      rotation: by body, its rotation as a quaternion.
+      turn: by body, its rotation as a matrix.
       center: by body, its center of mass relative to the origin.
       motion: by velocity, the motion of all bodies above it per unit, about the origin.
     """
@@ -37,7 +37,7 @@ class Frames(NamedTuple):
 
 
 def frames(model: Model, q: Vector) -> Frames:
-    """Return the poses at positions (MuJoCo's mj_kinematics, and cdof of mj_comPos)."""
+    """Return the poses at the positions `q` (MuJoCo's mj_kinematics, and cdof of mj_comPos)."""
     origins: list[Vec] = [spatial.NOWHERE]
     positions: list[Vec] = [spatial.NOWHERE]
     rotations: list[Quat] = [spatial.UPRIGHT]
@@ -53,7 +53,7 @@ def frames(model: Model, q: Vector) -> Frames:
             position = positions[body.parent] + spatial.rotate(turns[body.parent], place)
             rotation = spatial.product(rotations[body.parent], rotation)
         turn = spatial.matrix(rotation)
-        turned = False  # by a hinge of this body
+        turned = False  # whether a hinge of this body has turned it
         for joint in (model.joints[joint] for joint in body.joints):
             at = joint.position
             if joint.kind == "free":
@@ -97,7 +97,13 @@ def frames(model: Model, q: Vector) -> Frames:
 
 
 def inertias(model: Model, where: Frames, mass: Scalar) -> tuple[Inertia, ...]:
-    """Return the inertia of every body about its origin, masses times a factor."""
+    """Return the inertia of every body about the origin of its robot.
+
+    Args:
+      model: the robot.
+      where: the poses of the bodies.
+      mass: a factor of all masses.
+    """
     result = []
     for number, body in enumerate(model.bodies):
         axes = spatial.matrix(spatial.quat(body.frame))
@@ -112,6 +118,6 @@ def inertias(model: Model, where: Frames, mass: Scalar) -> tuple[Inertia, ...]:
 
 
 def _clean(number: Scalar) -> Scalar:
-    """Zero for what rounding left of a product of known numbers."""
+    """Return zero for a rounding error of a product of known numbers, else the number."""
     value = number.value
     return Scalar(0.0) if isinstance(value, float) and abs(value) < 1e-15 else number

@@ -1,8 +1,8 @@
-"""MuJoCo's line search (CGsearch in engine_solver.c), for many environments in step.
+"""MuJoCo's line search (CGsearch in engine_solver.c), for many environments at once.
 
 It follows Newton steps until the slope changes its sign, and then shrinks a bracket from both ends
-and its middle. In MuJoCo every robot takes its own turns; here all evaluate their cost together,
-each where its own search wants to know it next, and those that are done wait.
+and its middle. In MuJoCo every robot runs its own loop. Here all environments evaluate their cost
+together, every one at the point that its own search needs next, and finished searches wait.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from continual_learning.physics.penalties import Slope
 from continual_learning.physics.scalars import ZERO, Bool, Scalar, maximum, where
 
 FIRST, WALK, NEAR, MIDDLE, FAR, DONE = range(6)
-"""What a search evaluates next: the first Newton step, a further one; the Newton step from the near
-end of its bracket, its middle, the Newton step from its far end; nothing."""
+"""The stages of a search, by the point that it evaluates next: the first Newton step, a further
+one, the Newton step from the near end of its bracket, the middle, the Newton step from the far end,
+none.
+"""
 
 MIN_CURVATURE = 1e-15
 
 SHORT = 4
-"""A search of so many evaluations ends before it could shrink a bracket."""
+"""A search of at most this many evaluations ends before it could shrink a bracket."""
 
 
 class Point(NamedTuple):
@@ -37,21 +39,21 @@ class Point(NamedTuple):
 
     @property
     def newton(self) -> Scalar:
-        """The minimum of the parabola through it."""
+        """The minimum of the parabola through this point."""
         return self.at - self.first / self.second
 
 
 class Search(NamedTuple):
-    """Where the searches are.
+    """The state of the searches.
 
     Attributes:
-      stage: what is evaluated next, int32 [envs].
-      count: evaluations so far, int32 [envs].
-      next: where to evaluate.
-      found: the result, once done.
+      stage: the stage, int32 [envs].
+      count: the number of evaluations so far, int32 [envs].
+      next: the distance to evaluate next.
+      found: the result, once the search is done.
       near: the current point, later one end of the bracket.
-      far: the point before, later the other end.
-      near_next, far_next: Newton steps from the ends.
+      far: the previous point, later the other end.
+      near_next, far_next: the Newton steps from the ends.
       far_moved: whether the Newton step from the far end is still to be evaluated, bool [envs].
     """
 
@@ -73,19 +75,19 @@ def search(
     most: int,
     idle: jax.Array,
 ) -> Scalar:
-    """Return how far to go, [envs]; 0 if nowhere is better.
+    """Return the distance to go, [envs]; 0 if no other is better.
 
     Args:
-      evaluate: cost and derivatives at a distance.
-      start: the same at 0, which counts as the first evaluation.
-      tolerance: slope below which a point will do.
-      most: evaluations.
-      idle: bool [envs], environments that need no search.
+      evaluate: returns the cost and its derivatives at a distance.
+      start: the cost and its derivatives at 0, which count as the first evaluation.
+      tolerance: the slope below which a point is good enough.
+      most: the largest number of evaluations.
+      idle: bool [envs], the environments that need no search.
     """
     zero = jnp.zeros_like(start.cost.value)
     origin = _point(Scalar(zero), start)
     stage = jnp.where(idle, DONE, FIRST).astype(jnp.int32)
-    if most < 2:  # MuJoCo takes the first step in any case
+    if most < 2:  # MuJoCo always takes the first step.
         most = 2
     begun = Search(
         stage,
@@ -111,11 +113,11 @@ def _walk(
     """Follow Newton steps until the slope changes its sign."""
     first, walk = stage == FIRST, stage == WALK
     better = ~(origin.cost < point.cost)
-    near = _either(first & better, point, now.near)  # at first this is the origin
+    near = _either(first & better, point, now.near)  # `now.near` is the origin at first.
     far = _either(walk, now.near, now.far)
     near = _either(walk, point, near)
     crossed = walk & ((near.first < 0.0) != (far.first < 0.0))
-    # The Newton step from a new bracket would be the last evaluation, and is then not needed.
+    # Then the Newton step from a new bracket would be the last evaluation, so it is not needed.
     last = crossed & (now.count + 1 >= most)
     ended = (first | walk) & (_small(near, tolerance) | (now.count >= most))
     found = where(last, _best(near, far, origin), now.found)
@@ -171,7 +173,7 @@ def _shrink(
 
 
 def _narrowed(end: Point, candidates: tuple[Point, ...]) -> tuple[Point, Any]:
-    """The end of a bracket moved to points of the same slope that are less steep; whether any."""
+    """Return an end of a bracket moved to less steep points of its sign, and whether it moved."""
     moved = jnp.zeros_like(end.first.value, bool)
     for point in candidates:
         below = (end.first < 0.0) & (point.first < 0.0) & (end.first < point.first)
@@ -182,7 +184,7 @@ def _narrowed(end: Point, candidates: tuple[Point, ...]) -> tuple[Point, Any]:
 
 
 def _lowest(candidates: tuple[Point, ...], tolerance: Scalar) -> tuple[Any, Scalar]:
-    """Whether any point will do, and where the cheapest of those is."""
+    """Return whether any point is good enough, and the distance of the cheapest of those."""
     best, good = candidates[0], _small(candidates[0], tolerance)
     for point in candidates[1:]:
         small = _small(point, tolerance)
@@ -192,7 +194,7 @@ def _lowest(candidates: tuple[Point, ...], tolerance: Scalar) -> tuple[Any, Scal
 
 
 def _best(near: Point, far: Point, origin: Point) -> Scalar:
-    """The cheaper end of a bracket, or 0 if neither is cheaper than the start."""
+    """Return the cheaper end of a bracket, or 0 if neither is cheaper than the start."""
     use_near = (near.cost <= far.cost) & (near.cost < origin.cost)
     use_far = (far.cost <= near.cost) & (far.cost < origin.cost)
     return where(use_near, near.at, where(use_far, far.at, ZERO))

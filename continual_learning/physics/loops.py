@@ -1,4 +1,4 @@
-"""Loops of a program: few iterations run to the end, many stop as soon as nobody needs them."""
+"""Loops: short ones run to the end, long ones stop when no environment needs them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 
 FEW = 10
-"""Up to so many iterations are run without asking whether any environment still needs them: the
-answer would have to travel from a GPU to its host every time."""
+"""Up to this many iterations are run without asking whether any environment still needs them,
+because the answer would have to travel from a GPU to its host every time."""
 
 Carry = TypeVar("Carry")
 
@@ -20,16 +21,17 @@ def repeat(
     """Apply `body` up to `count` times.
 
     Args:
-      count: the most iterations.
-      body: an iteration, which leaves environments as they are that are done.
+      count: the largest number of iterations.
+      body: makes an iteration, and does not change environments that are done.
       start: a pytree of arrays [envs].
-      going: the environments that are not done, bool [envs].
+      going: returns which environments are not done, bool [envs].
     """
     if count <= FEW:
         return jax.lax.fori_loop(0, count, lambda _, carry: body(carry), start)
 
     def wanted(carry: tuple[Any, Carry]) -> Any:
-        return (carry[0] < count) & going(carry[1]).any()
+        # Triton has no `any`.
+        return (carry[0] < count) & (jnp.max(going(carry[1]).astype(jnp.int32)) > 0)
 
     def step(carry: tuple[Any, Carry]) -> tuple[Any, Carry]:
         return carry[0] + 1, body(carry[1])

@@ -1,4 +1,4 @@
-"""Reads a MuJoCo model into plain numbers, and refuses by name what is not covered."""
+"""Reading a MuJoCo model into plain numbers; errors name the parts that are not covered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 NEGLIGIBLE = 1e-12
-"""Below this a number of a model is zero: what rounding left of axes, angles and inertias."""
+"""Smaller numbers of a model count as zero; they are rounding errors of axes and inertias."""
 
 # mjMINVAL, mjMINIMP, mjMAXIMP and mjMINMU of MuJoCo.
 MIN_VALUE, MIN_IMPEDANCE, MAX_IMPEDANCE, MIN_FRICTION = 1e-15, 0.0001, 0.9999, 1e-5
@@ -18,15 +18,15 @@ Numbers = tuple[float, ...]
 
 
 class UnsupportedModel(ValueError):
-    """A model has something that the engine does not cover."""
+    """The error for a model with something that the engine does not cover."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Softness:
-    """How a constraint gives way, as MuJoCo computes it from solref and solimp.
+    """The softness of a constraint, as MuJoCo computes it from solref and solimp.
 
     Attributes:
-      stiffness, damping: of the reference acceleration, per unit of impedance and velocity.
+      stiffness, damping: those of the reference acceleration, per unit of impedance and velocity.
       impedance: (least, most, width, midpoint, power), within MuJoCo's bounds.
     """
 
@@ -40,18 +40,18 @@ class Joint:
     """A joint.
 
     Attributes:
-      name: of the joint.
+      name: its name.
       kind: its type.
       body: the body that it moves.
       position, velocity: its first entry of qpos and of qvel.
-      anchor, axis: in the body's frame.
-      zero: its position at which the body is where the file says.
+      anchor, axis: its anchor and axis in the body's frame.
+      zero: the position at which the body is where the file places it.
       spring: the position at which its spring is at rest.
-      stiffness: of its spring.
-      force: bounds of the motors' force on it.
-      limits: its bounds, or None.
-      margin: distance to a bound at which it begins to act.
-      softness: of the bounds.
+      stiffness: the stiffness of its spring.
+      force: the bounds of the motors' force on it, or None.
+      limits: the bounds of its position, or None.
+      margin: the distance to a bound at which the bound begins to act.
+      softness: the softness of the bounds.
       weight: MuJoCo's dof_invweight0.
     """
 
@@ -77,15 +77,15 @@ class Body:
     """A body; the first one is the world.
 
     Attributes:
-      name: of the body.
+      name: its name.
       parent: the body that carries it.
       root: the body of its tree that the world carries.
-      joints: numbers of its joints, in order.
-      position, rotation: in its parent's frame; the rotation is a quaternion.
-      center, frame: of its inertia in its own frame; the frame is a quaternion.
+      joints: the numbers of its joints, in order.
+      position, rotation: its pose in its parent's frame; the rotation is a quaternion.
+      center, frame: the pose of its inertia in its own frame; the frame is a quaternion.
       inertia: xx, yy, zz in that frame.
       mass: its mass.
-      weight: MuJoCo's body_invweight0, of translations.
+      weight: MuJoCo's body_invweight0 of translations.
     """
 
     name: str
@@ -106,18 +106,19 @@ class Touch:
     """A sphere, an end of a capsule, or a corner of a box, that may touch a plane.
 
     Attributes:
-      geom, plane: numbers in the model.
-      body: which the geom is fixed to.
-      center: of the sphere, or the corner, in the body's frame.
-      axis: of the capsule in the body's frame, or None.
-      corner: from the center of a box to the corner, which touches only where it is below the
-        center; or None.
-      radius: of the sphere; 0 for a corner.
-      point, frame: of the plane: a point on it; its normal and two tangents.
-      margin: distance below which the contact acts.
-      directions: 1 without friction, 3 with.
-      friction: of the two geoms, of which the larger one acts; once if one has priority.
-      softness: of the contact.
+      geom, plane: their numbers in the model.
+      body: the body that the geom is fixed to.
+      center: the center of the sphere, or the corner, in the body's frame.
+      axis: the axis of the capsule in the body's frame, or None.
+      corner: the vector from the center of a box to the corner, which touches only where it is
+        below the center; or None.
+      radius: the radius of the sphere; 0 for a corner.
+      point, frame: a point on the plane; its normal and two tangents.
+      margin: the distance below which the contact acts.
+      directions: 1 without friction, 3 with friction.
+      friction: the frictions of the two geoms, of which the larger one acts; only one friction if
+        one of the geoms has priority.
+      softness: the softness of the contact.
       weight: MuJoCo's body_invweight0 of the two bodies.
     """
 
@@ -143,9 +144,9 @@ class Motor:
 
     Attributes:
       velocity: the entry of qvel that it drives.
-      gear: force on the joint per force of the motor.
-      gain: force of the motor per control.
-      control, force: bounds, or None.
+      gear: the force on the joint per force of the motor.
+      gain: the force of the motor per control.
+      control, force: the bounds of its control and of its force, or None.
     """
 
     velocity: int
@@ -160,20 +161,20 @@ class Model:
     """A robot and its ground as plain numbers.
 
     Attributes:
-      positions, velocities: entries of qpos and qvel.
+      positions, velocities: the numbers of entries of qpos and qvel.
       bodies, joints, touches, motors: its parts.
-      above: by velocity, the velocity next towards the root, or -1.
+      above: by velocity, the next velocity towards the root, or -1.
       carrier: by velocity, the body that it moves.
-      armature, damping: by velocity.
-      gravity: acceleration.
-      timestep: seconds in a step.
+      armature, damping: the armature and the damping, by velocity.
+      gravity: the acceleration of gravity.
+      timestep: the seconds of a step.
       implicit_damping: whether the integrator treats damping implicitly.
-      cone: of friction.
+      cone: the cone of friction.
       ratio: MuJoCo's impratio.
       warm: whether the solver starts from its last solution where that is better.
-      iterations, line_search: most iterations of the solver and of a line search.
-      tolerance, line_tolerance: at which they stop.
-      scale: of cost and gradient where they are compared with the tolerance.
+      iterations, line_search: the most iterations of the solver and of a line search.
+      tolerance, line_tolerance: the tolerances at which they stop.
+      scale: the factor of cost and gradient where they are compared with the tolerance.
     """
 
     positions: int
@@ -207,7 +208,7 @@ def read(model: Any) -> Model:
     """
     import mujoco
 
-    mj: Any = mujoco  # its constants have no types
+    mj: Any = mujoco  # Its constants have no types.
     _refuse(mj, model)
     option = model.opt
     disabled = option.disableflags
@@ -251,7 +252,7 @@ def _refuse(mj: Any, model: Any) -> None:
         | off.mjDSBL_CLAMPCTRL
         | off.mjDSBL_CONTACT
         | off.mjDSBL_LIMIT
-        # What these turn off is refused or left out in any case.
+        # The engine refuses or leaves out the parts that these turn off.
         | off.mjDSBL_SENSOR
         | off.mjDSBL_EQUALITY
         | off.mjDSBL_FRICTIONLOSS
@@ -379,7 +380,7 @@ def _motor(mj: Any, model: Any, number: int) -> Motor:
 
 
 def _touches(mj: Any, model: Any) -> tuple[Touch, ...]:
-    """All spheres that may touch a plane, in MuJoCo's order of geoms."""
+    """Return all spheres that may touch a plane, in MuJoCo's order of geoms."""
     if model.opt.disableflags & mj.mjtDisableBit.mjDSBL_CONTACT:
         return ()
     kinds = mj.mjtGeom
@@ -410,7 +411,7 @@ def _touches(mj: Any, model: Any) -> tuple[Touch, ...]:
 
 
 def _meet(mj: Any, model: Any, one: int, two: int) -> bool:
-    """Whether MuJoCo would look for contacts between two geoms."""
+    """Return whether MuJoCo would look for contacts between two geoms."""
     a, b = model.geom_bodyid[one], model.geom_bodyid[two]
     weld, parent = model.body_weldid, model.body_parentid
     if weld[a] == weld[b]:
@@ -482,7 +483,7 @@ def _touch(mj: Any, model: Any, plane: int, geom: int) -> list[Touch]:
 
 
 def _mix(one: float, two: float) -> float:
-    """The weight of the first of two solmix."""
+    """Return the weight of the first of two geoms, from their solmix."""
     if one >= MIN_VALUE and two >= MIN_VALUE:
         return one / (one + two)
     if one < MIN_VALUE and two < MIN_VALUE:
@@ -491,7 +492,7 @@ def _mix(one: float, two: float) -> float:
 
 
 def _plane(mj: Any, model: Any, number: int) -> tuple[tuple[Numbers, Numbers, Numbers], Numbers]:
-    """(normal and two tangents, a point) of a plane that does not move, as mju_makeFrame has it."""
+    """Return the frame of a fixed plane, as mju_makeFrame computes it, and a point on the plane."""
     data = mj.MjData(model)
     mj.mj_kinematics(model, data)
     normal = data.geom_xmat[number].reshape(3, 3)[:, 2]
@@ -504,10 +505,10 @@ def _plane(mj: Any, model: Any, number: int) -> tuple[tuple[Numbers, Numbers, Nu
 
 
 def _softness(mj: Any, model: Any, solref: Any, solimp: Any) -> Softness:
-    """As mj_makeImpedance reads them."""
+    """Return the softness that mj_makeImpedance computes from solref and solimp."""
     time, ratio = float(solref[0]), float(solref[1])
     if (time > 0) != (ratio > 0):
-        time, ratio = 0.02, 1.0  # MuJoCo's, where the two formats are mixed
+        time, ratio = 0.02, 1.0  # MuJoCo takes its defaults where the two formats are mixed.
     if time > 0 and not model.opt.disableflags & mj.mjtDisableBit.mjDSBL_REFSAFE:
         time = max(time, 2 * float(model.opt.timestep))
     bounds = MIN_IMPEDANCE, MAX_IMPEDANCE

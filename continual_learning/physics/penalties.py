@@ -1,7 +1,7 @@
 """The cost of violated constraints, with its derivatives (MuJoCo's mj_constraintUpdate, CGeval).
 
-A constraint sees its residual, the acceleration along its rows minus the one that it asks for. Its
-cost is a convex function of the residual; force is minus its gradient.
+The residual of a constraint is the acceleration along its rows minus the one that it asks for. Its
+cost is a convex function of the residual, and its force is minus the gradient of the cost.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Residual = tuple[Scalar, ...]
 
 
 class Penalty(NamedTuple):
-    """What a constraint does at its residual.
+    """The cost of a constraint at its residual.
 
     Attributes:
-      cost: of the violation.
-      force: along the rows.
-      hessian: of the cost by the residual, by (row, row) with the second not after the first.
+      cost: the cost of the violation.
+      force: the force along the rows.
+      hessian: second derivatives of the cost, by (row, row) with the second not after the first.
     """
 
     cost: Scalar
@@ -29,7 +29,7 @@ class Penalty(NamedTuple):
 
 
 class Slope(NamedTuple):
-    """A cost along a line, with its first and second derivative."""
+    """A cost along a line, with its first and second derivatives."""
 
     cost: Scalar
     first: Scalar
@@ -37,21 +37,27 @@ class Slope(NamedTuple):
 
 
 def one_sided(stiffness: Scalar, residual: Scalar) -> Penalty:
-    """Return the penalty of a row that only pushes."""
+    """Return the penalty of a row whose force only pushes."""
     active = where(residual < 0.0, stiffness, ZERO)
     force = -(active * residual)
     return Penalty(-(force * residual) * 0.5, (force,), {(0, 0): active})
 
 
 def one_sided_slope(stiffness: Scalar, residual: Scalar, direction: Scalar) -> Slope:
-    """Return its cost along a line, at the residual."""
+    """Return the cost along a line of a row that only pushes, at the residual.
+
+    Args:
+      stiffness: the stiffness of the row.
+      residual: its residual.
+      direction: the change of the residual along the line.
+    """
     active = where(residual < 0.0, stiffness, ZERO)
     pull = active * residual
     return Slope(pull * residual * 0.5, pull * direction, active * direction * direction)
 
 
 class _Cone(NamedTuple):
-    """Where an elliptic contact is: in the bottom zone it sticks, in the middle it slides."""
+    """The zone of an elliptic contact, which sticks in the bottom zone and slides in the middle."""
 
     normal: Scalar
     tangent: Scalar
@@ -72,7 +78,13 @@ def _cone(contact: Contact, residual: Residual) -> _Cone:
 
 
 def touching(contact: Contact, residual: Residual, pyramidal: bool) -> Penalty:
-    """Return the penalty of a contact."""
+    """Return the penalty of a contact.
+
+    Args:
+      contact: the contact.
+      residual: its residual.
+      pyramidal: whether the cone of friction is a pyramid.
+    """
     if len(residual) == 1:
         return one_sided(contact.stiffness, residual[0])
     if pyramidal:
@@ -91,7 +103,7 @@ def touching(contact: Contact, residual: Residual, pyramidal: bool) -> Penalty:
     cost = (sticking + sliding * away * away) * 0.5
     force = push - pressed, -(pull * one) - one_pressed, -(pull * two) - two_pressed
 
-    # Sliding: derivatives of ½ stiffness (n - cone · t)².
+    # The derivatives of ½ stiffness (n - cone · t)², the cost of sliding.
     mixed = sliding * cone * mu * mu / t
     curved = mixed * n * mu * mu / (t * t)
     round_ = mixed * (cone * t - n)
@@ -109,7 +121,14 @@ def touching(contact: Contact, residual: Residual, pyramidal: bool) -> Penalty:
 def touching_slope(
     contact: Contact, residual: Residual, direction: Residual, pyramidal: bool
 ) -> Slope:
-    """Return the cost of a contact along a line, at the residual."""
+    """Return the cost of a contact along a line, at the residual.
+
+    Args:
+      contact: the contact.
+      residual: its residual.
+      direction: the change of the residual along the line.
+      pyramidal: whether the cone of friction is a pyramid.
+    """
     if len(residual) == 1:
         return one_sided_slope(contact.stiffness, residual[0], direction[0])
     if pyramidal:

@@ -1,9 +1,9 @@
 """Numbers of many environments at once, in which zeros known at trace time cost nothing.
 
 A robot's equations are full of zeros and ones: axes, a plane's normal, the unit columns of a
-Jacobian. `Scalar` is either such a number, a Python float, or an array [envs]. Arithmetic on floats
-happens while the program is traced, a product with 0 is 0 and one with 1 is the other factor, so
-that only what depends on the state becomes part of the program.
+Jacobian. A `Scalar` holds either a Python float or an array [envs]. Arithmetic on floats happens
+while the program is traced, a product with 0 is 0, and a product with 1 is the other factor. So
+only numbers that depend on the state become part of the program.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 Bool = Any
-"""Whether something holds: bool [envs], or NumPy's bool where it is known at trace time."""
+"""A condition: bool [envs], or NumPy's bool where it is known at trace time."""
 
 
 @jax.tree_util.register_pytree_node_class
 class Scalar:
     """A number per environment: a float that all share and the trace knows, or an array [envs].
 
-    As a pytree it has the array as its only leaf, and none if it is a float.
+    As a pytree it has the array as its only leaf, and no leaf if it is a float.
     """
 
     __slots__ = ("value",)
@@ -32,12 +32,12 @@ class Scalar:
         self.value = value
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], float | None]:
-        """The array, or the float that the structure holds."""
+        """Return the array as a leaf, or the float as part of the structure."""
         return ((), self.value) if isinstance(self.value, float) else ((self.value,), None)
 
     @classmethod
     def tree_unflatten(cls, known: float | None, leaves: tuple[Any, ...]) -> Scalar:
-        """The reverse."""
+        """Return the scalar from its leaf or its float."""
         return cls(leaves[0] if leaves else known)
 
     def __repr__(self) -> str:
@@ -106,12 +106,12 @@ ONE = Scalar(1.0)
 
 
 def raw(number: Number) -> Any:
-    """Its float or array."""
+    """Return the float or the array of a number."""
     return number.value if isinstance(number, Scalar) else float(number)
 
 
 def is_known(value: Any, number: float) -> bool:
-    """Whether a value is this float at trace time."""
+    """Return whether a value is this float at trace time."""
     return isinstance(value, float) and value == number
 
 
@@ -120,20 +120,20 @@ def _compared(result: Any) -> Bool:
 
 
 def sqrt(x: Scalar) -> Scalar:
-    """The square root."""
+    """Return the square root."""
     known = isinstance(x.value, float)
     return Scalar(math.sqrt(x.value) if known else jnp.sqrt(x.value))
 
 
 def sine_cosine(x: Scalar) -> tuple[Scalar, Scalar]:
-    """The sine and the cosine."""
+    """Return the sine and the cosine."""
     if isinstance(x.value, float):
         return Scalar(math.sin(x.value)), Scalar(math.cos(x.value))
     return Scalar(jnp.sin(x.value)), Scalar(jnp.cos(x.value))
 
 
 def raised(x: Scalar, exponent: float) -> Scalar:
-    """`x` ≥ 0 to a known power."""
+    """Return `x` ≥ 0 raised to a known power."""
     if exponent == 1.0:
         return x
     if exponent == 2.0:
@@ -142,7 +142,7 @@ def raised(x: Scalar, exponent: float) -> Scalar:
 
 
 def where(condition: Bool, x: Number, y: Number) -> Scalar:
-    """`x` where the condition holds, else `y`."""
+    """Return `x` where the condition holds, else `y`."""
     a, b = raw(x), raw(y)
     if isinstance(condition, np.bool_):
         return Scalar(a if condition else b)
@@ -152,7 +152,7 @@ def where(condition: Bool, x: Number, y: Number) -> Scalar:
 
 
 def both(one: Bool, other: Bool) -> Bool:
-    """Whether both hold, known at trace time if one of them is known not to."""
+    """Return whether both hold, at trace time if one of them is known not to hold."""
     for known, left in ((one, other), (other, one)):
         if isinstance(known, np.bool_):
             return left if known else known
@@ -160,25 +160,28 @@ def both(one: Bool, other: Bool) -> Bool:
 
 
 def maximum(x: Number, y: Number) -> Scalar:
-    """The larger of two."""
+    """Return the larger of two, and NaN if either is NaN."""
     a, b = raw(x), raw(y)
     if isinstance(a, float) and isinstance(b, float):
         return Scalar(max(a, b))
-    return Scalar(jnp.maximum(a, b))
+    if isinstance(a, float):
+        a, b = b, a
+    # Triton's maximum, which `in_one_kernel` would use, ignores NaN.
+    return Scalar(jnp.where((a >= b) | (a != a), a, b))
 
 
 def minimum(x: Number, y: Number) -> Scalar:
-    """The smaller of two."""
+    """Return the smaller of two, and NaN if either is NaN."""
     return -maximum(-_scalar(x), -_scalar(y))
 
 
 def clip(x: Scalar, low: Number, high: Number) -> Scalar:
-    """`x` within bounds."""
+    """Return `x` clipped to bounds."""
     return minimum(maximum(x, low), high)
 
 
 def total(terms: Any) -> Scalar:
-    """The sum of many, in pairs: its rounding errors and its longest chain of sums are short."""
+    """Return the sum of terms, in pairs for small rounding errors and short chains of sums."""
     terms = [term for term in terms if not is_known(term.value, 0.0)]
     while len(terms) > 1:
         pairs = zip(terms[::2], terms[1::2], strict=False)
@@ -187,12 +190,12 @@ def total(terms: Any) -> Scalar:
 
 
 def scalars(array: jax.Array) -> tuple[Scalar, ...]:
-    """An array [n, envs] as n scalars."""
+    """Return an array [n, envs] as n scalars."""
     return tuple(Scalar(array[i]) for i in range(len(array)))
 
 
 def stacked(numbers: Any, like: jax.Array) -> jax.Array:
-    """Nested sequences of scalars as an array [..., envs], shaped and typed as `like` [envs]."""
+    """Return nested sequences of scalars as an array [..., envs] of the type of `like` [envs]."""
     if isinstance(numbers, Scalar):
         return jnp.broadcast_to(jnp.asarray(numbers.value, like.dtype), like.shape)
     if not len(numbers):

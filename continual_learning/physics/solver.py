@@ -32,17 +32,17 @@ from continual_learning.physics.spatial import TINY, dot
 from continual_learning.physics.tree import Matrix, Tree, Vector, add
 
 Residuals = tuple[Residual, ...]
-"""Of the limits, then of the contacts."""
+"""The residuals of the limits, then those of the contacts."""
 
 
 class Problem(NamedTuple):
-    """What is to be solved.
+    """The problem to solve.
 
     Attributes:
       matrix: the mass matrix.
-      force: of everything but the constraints.
-      free: the acceleration that it causes alone.
-      constraints: all that may act.
+      force: the forces of everything but the constraints.
+      free: the acceleration that these forces cause alone.
+      constraints: all constraints that may act.
     """
 
     matrix: Matrix
@@ -52,14 +52,14 @@ class Problem(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """Where the solver is.
+    """The state of the solver.
 
     Attributes:
-      acceleration: the current one.
-      inertial: the mass matrix times it.
-      residuals: of the constraints.
-      cost: before the last step; infinite before the first one.
-      done: bool [envs].
+      acceleration: the current acceleration.
+      inertial: the mass matrix times the acceleration.
+      residuals: the residuals of the constraints.
+      cost: the cost before the last step; infinite before the first one.
+      done: bool [envs], whether the solver has converged.
     """
 
     acceleration: Vector
@@ -77,14 +77,14 @@ class Solution(NamedTuple):
 
 
 def solve(model: Model, tree: Tree, problem: Problem, warm: Vector, like: jax.Array) -> Solution:
-    """Return the acceleration.
+    """Return the solution of a problem.
 
     Args:
-      model: with the settings of the solver.
-      tree: of the velocities.
-      problem: what is to be solved.
+      model: the model, with the settings of the solver.
+      tree: the tree of the velocities.
+      problem: the problem to solve.
       warm: the last acceleration.
-      like: an array [envs] of the right type.
+      like: an array [envs] of the type of the result.
     """
     constraints = problem.constraints
     active = [each.active for kind in constraints for each in kind]
@@ -115,7 +115,7 @@ def solve(model: Model, tree: Tree, problem: Problem, warm: Vector, like: jax.Ar
 
 
 def _started(model: Model, tree: Tree, problem: Problem, warm: Vector) -> Iterate:
-    """The last acceleration, or that without constraints where it costs less."""
+    """Return the last acceleration, or the one without constraints where that costs less."""
     constraints, done = problem.constraints, jnp.zeros((), bool)
     cold = _residuals(constraints, problem.free)
     cold_start = Iterate(problem.free, problem.force, cold, ZERO, done)
@@ -173,7 +173,7 @@ def _iterate(model: Model, tree: Tree, problem: Problem, now: Iterate, like: jax
             parts.append(_slope(model, constraints, number, there, change))
         return Slope(*(total(column) for column in zip(*parts, strict=True)))
 
-    # At the start the Hessian is exact, so that the first step has length 1.
+    # The Hessian is exact at the start, so the first Newton step has length 1.
     first = dot(gradient, direction)
     tiny = length < TINY
     distance = line_search.search(
@@ -198,13 +198,13 @@ def _iterate(model: Model, tree: Tree, problem: Problem, now: Iterate, like: jax
 
 
 def _gauss(problem: Problem, acceleration: Vector, inertial: Vector) -> Scalar:
-    """½ (a - s)ᵀ M (a - s)."""
+    """Return ½ (a - s)ᵀ M (a - s)."""
     forces = [a - b for a, b in zip(inertial, problem.force, strict=True)]
     return dot(forces, [a - b for a, b in zip(acceleration, problem.free, strict=True)]) * 0.5
 
 
 def _along(constraints: Constraints, x: Vector) -> Residuals:
-    """The Jacobian of all constraints, times x."""
+    """Return the Jacobian of all constraints times x."""
     limits = tuple((each.sign * x[each.velocity],) for each in constraints.limits)
     contacts = tuple(tuple(along(row, x) for row in each.rows) for each in constraints.contacts)
     return limits + contacts
@@ -243,7 +243,7 @@ def _slope(
 
 
 def _forces(constraints: Constraints, penalties: list[Penalty], size: int) -> Vector:
-    """The forces of constraints on the joints."""
+    """Return the forces of the constraints on the joints."""
     terms: list[list[Scalar]] = [[] for _ in range(size)]
     count = len(constraints.limits)
     for limit, penalty in zip(constraints.limits, penalties[:count], strict=True):
@@ -274,7 +274,7 @@ def _hessian(problem: Problem, penalties: list[Penalty]) -> Matrix:
 
 
 def _without(constraints: Constraints, number: int) -> tuple[bool, ...]:
-    """Which rows of a constraint move nothing, known at trace time."""
+    """Return which rows of a constraint are known at trace time to be zero."""
     count = len(constraints.limits)
     if number < count:
         return (False,)
@@ -287,7 +287,7 @@ def _without(constraints: Constraints, number: int) -> tuple[bool, ...]:
 def _settled(
     numbers: Sequence[Scalar], like: jax.Array, keep: tuple[bool, ...] | None = None
 ) -> Vector:
-    """As arrays [envs], but for those to keep as they are."""
+    """Return the numbers as arrays [envs], except for those that `keep` leaves unchanged."""
     return tuple(
         number if kept else Scalar(jnp.broadcast_to(number.value, like.shape).astype(like.dtype))
         for number, kept in zip(numbers, keep or (False,) * len(numbers), strict=True)

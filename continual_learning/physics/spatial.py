@@ -1,6 +1,6 @@
-"""Vectors, rotations, and spatial motion, force and inertia, of `Scalar`s.
+"""Vectors, rotations, and spatial motions, forces and inertias, made of `Scalar`s.
 
-Spatial quantities are seen from a point at rest, with axes of the world, as in MuJoCo
+Spatial quantities are relative to a point at rest, in the axes of the world, as in MuJoCo
 (R. Featherstone, Rigid Body Dynamics Algorithms, 2008).
 """
 
@@ -51,7 +51,7 @@ class Spatial(NamedTuple):
 
     Attributes:
       angular: the rotation, or the torque.
-      linear: the velocity of what is at the reference point, or the force.
+      linear: the velocity of the body at the reference point, or the force.
     """
 
     angular: Vec
@@ -59,12 +59,12 @@ class Spatial(NamedTuple):
 
 
 class Inertia(NamedTuple):
-    """Of a body, or of several, about the reference point.
+    """The inertia of one or several bodies about the reference point.
 
     Attributes:
       rotational: xx, yy, zz, xy, xz, yz.
-      moment: mass times the center of mass.
-      mass: of all.
+      moment: the mass times the center of mass.
+      mass: the total mass.
     """
 
     rotational: tuple[Scalar, ...]
@@ -73,12 +73,12 @@ class Inertia(NamedTuple):
 
 
 def vec(numbers: Iterable[float]) -> Vec:
-    """A vector that is known at trace time."""
+    """Return a vector that is known at trace time."""
     return Vec(Scalar(float(number)) for number in numbers)
 
 
 def quat(numbers: Iterable[float]) -> Quat:
-    """A quaternion that is known at trace time."""
+    """Return a quaternion that is known at trace time."""
     w, x, y, z = (Scalar(float(number)) for number in numbers)
     return w, x, y, z
 
@@ -90,7 +90,7 @@ UNITS = (vec((1.0, 0.0, 0.0)), vec((0.0, 1.0, 0.0)), vec((0.0, 0.0, 1.0)))
 
 
 def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    """The inner product."""
+    """Return the inner product."""
     result = ZERO
     for x, y in zip(a, b, strict=True):
         result = result + x * y
@@ -98,7 +98,7 @@ def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
 
 
 def cross(a: Vec, b: Vec) -> Vec:
-    """The cross product."""
+    """Return the cross product."""
     return Vec(
         (
             a[1] * b[2] - a[2] * b[1],
@@ -109,17 +109,17 @@ def cross(a: Vec, b: Vec) -> Vec:
 
 
 def rotate(rotation: Mat, vector: Vec) -> Vec:
-    """Matrix times vector."""
+    """Return the product of a matrix and a vector."""
     return Vec(dot(row, vector) for row in rotation)
 
 
 def column(matrix: Mat, number: int) -> Vec:
-    """A column of a matrix."""
+    """Return a column of a matrix."""
     return Vec(row[number] for row in matrix)
 
 
 def normalized(q: Quat) -> Quat:
-    """A quaternion of length 1; that of no rotation where it has no length."""
+    """Return a quaternion scaled to length 1, or the identity where its length is 0."""
     square = dot(q, q)
     sound = square > TINY**2
     scale = where(sound, ONE / sqrt(where(sound, square, ONE)), ZERO)
@@ -127,7 +127,7 @@ def normalized(q: Quat) -> Quat:
 
 
 def product(a: Quat, b: Quat) -> Quat:
-    """The rotation `b`, then `a`."""
+    """Return the rotation by `b` and then by `a`."""
     return (
         a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
         a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
@@ -137,14 +137,14 @@ def product(a: Quat, b: Quat) -> Quat:
 
 
 def turned(axis: Vec, angle: Scalar) -> Quat:
-    """The rotation about an axis of length 1."""
+    """Return the rotation about an axis of length 1."""
     sine, cosine = sine_cosine(angle * 0.5)
     x, y, z = axis * sine
     return cosine, x, y, z
 
 
 def matrix(q: Quat) -> Mat:
-    """The rotation of a unit quaternion, in which a rotation about one axis keeps its zeros."""
+    """Return the matrix of a unit quaternion; a rotation about one axis keeps its zeros."""
     w, x, y, z = q
     xx, yy, zz = x * x * 2.0, y * y * 2.0, z * z * 2.0
     xy, xz, yz = x * y * 2.0, x * z * 2.0, y * z * 2.0
@@ -157,7 +157,13 @@ def matrix(q: Quat) -> Mat:
 
 
 def integrated(q: Quat, velocity: Vec, seconds: float) -> Quat:
-    """A unit quaternion after turning with an angular velocity in its own axes."""
+    """Return a unit quaternion turned for some seconds by an angular velocity in its own axes.
+
+    Args:
+      q: the quaternion.
+      velocity: the angular velocity.
+      seconds: the seconds.
+    """
     square = dot(velocity, velocity)
     moving = square > TINY**2
     speed = sqrt(where(moving, square, ONE))
@@ -168,22 +174,22 @@ def integrated(q: Quat, velocity: Vec, seconds: float) -> Quat:
 
 
 def plus(a: Spatial, b: Spatial) -> Spatial:
-    """The sum of two motions, or of two forces."""
+    """Return the sum of two motions or of two forces."""
     return Spatial(a.angular + b.angular, a.linear + b.linear)
 
 
 def scaled(a: Spatial, factor: Scalar) -> Spatial:
-    """A motion or a force, times a number."""
+    """Return a motion or a force times a number."""
     return Spatial(a.angular * factor, a.linear * factor)
 
 
 def power(motion: Spatial, force: Spatial) -> Scalar:
-    """The inner product of a motion and a force."""
+    """Return the inner product of a motion and a force."""
     return dot(motion.angular, force.angular) + dot(motion.linear, force.linear)
 
 
 def cross_motion(velocity: Spatial, motion: Spatial) -> Spatial:
-    """How a motion changes that is carried along with a velocity."""
+    """Return the rate at which a motion changes that a body carries along at a velocity."""
     return Spatial(
         cross(velocity.angular, motion.angular),
         cross(velocity.angular, motion.linear) + cross(velocity.linear, motion.angular),
@@ -191,7 +197,7 @@ def cross_motion(velocity: Spatial, motion: Spatial) -> Spatial:
 
 
 def cross_force(velocity: Spatial, force: Spatial) -> Spatial:
-    """How a force changes that is carried along with a velocity."""
+    """Return the rate at which a force changes that a body carries along at a velocity."""
     return Spatial(
         cross(velocity.angular, force.angular) + cross(velocity.linear, force.linear),
         cross(velocity.angular, force.linear),
@@ -199,11 +205,11 @@ def cross_force(velocity: Spatial, force: Spatial) -> Spatial:
 
 
 def inertia_at(local: Mat, rotation: Mat, center: Vec, mass: Scalar) -> Inertia:
-    """The inertia of a body about the reference point.
+    """Return the inertia of a body about the reference point.
 
     Args:
       local: its rotational inertia about its center of mass, in its own axes.
-      rotation: of its axes.
+      rotation: the rotation of its axes.
       center: its center of mass.
       mass: its mass.
     """
@@ -230,7 +236,7 @@ def inertia_at(local: Mat, rotation: Mat, center: Vec, mass: Scalar) -> Inertia:
 
 
 def together(a: Inertia, b: Inertia) -> Inertia:
-    """The inertia of two bodies that move as one."""
+    """Return the inertia of two bodies that move as one."""
     return Inertia(
         tuple(x + y for x, y in zip(a.rotational, b.rotational, strict=True)),
         a.moment + b.moment,
@@ -239,7 +245,7 @@ def together(a: Inertia, b: Inertia) -> Inertia:
 
 
 def momentum(inertia: Inertia, motion: Spatial) -> Spatial:
-    """Inertia times motion."""
+    """Return the momentum, an inertia times a motion."""
     xx, yy, zz, xy, xz, yz = inertia.rotational
     w, v, h = motion.angular, motion.linear, inertia.moment
     turning = Vec(

@@ -1,8 +1,8 @@
-"""Symmetric matrices with the sparsity of a tree, by velocities: [i, j] where j is i or above it.
+"""Symmetric matrices with the sparsity of a tree: [i, j] where velocity j is i or above it.
 
-Mass matrices have it, and so does their sum with what contacts of one body with the ground add. A
-factorization from the leaves to the root fills nothing in (Featherstone 2008, section 6.4; MuJoCo's
-mj_factorI).
+Mass matrices have this sparsity, and they keep it when contacts of a body with the ground add to
+them. A factorization from the leaves to the root adds no entries (Featherstone 2008, section 6.4;
+MuJoCo's mj_factorI).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from continual_learning.physics.scalars import ONE, ZERO, Scalar, is_known, total
 
 Matrix = dict[tuple[int, int], Scalar]
-"""By (i, j) with j ≤ i: entries that are not zero at trace time."""
+"""The entries that are not zero at trace time, by (i, j) with j ≤ i."""
 
 Vector = tuple[Scalar, ...]
 
 
 class Tree:
-    """Which velocity is above which.
+    """The tree of the velocities.
 
     Attributes:
-      chains: by velocity, itself and all above it, the nearest first.
+      chains: by velocity, itself and all velocities above it, the nearest first.
     """
 
     def __init__(self, above: Sequence[int]):
@@ -33,7 +33,7 @@ class Tree:
         return len(self.chains)
 
     def factorized(self, matrix: Matrix) -> Matrix:
-        """Return L, with LᵀDL = matrix; its diagonal of ones holds 1 / D instead."""
+        """Return L with LᵀDL = matrix, where 1 / D replaces the ones of the diagonal of L."""
         left, factor = dict(matrix), {}
         for k in reversed(range(len(self))):
             inverse = ONE / left[k, k]
@@ -48,7 +48,7 @@ class Tree:
         return factor
 
     def solved(self, factor: Matrix, right: Sequence[Scalar]) -> Vector:
-        """Solve matrix · x = right by the factorization."""
+        """Return x with matrix · x = right, by the factorization of the matrix."""
         x = list(right)
         for k in reversed(range(len(self))):
             for i in self.chains[k][1:]:
@@ -62,7 +62,7 @@ class Tree:
         return tuple(x)
 
     def times(self, matrix: Matrix, x: Sequence[Scalar]) -> Vector:
-        """Multiply the matrix by a vector."""
+        """Return the matrix times a vector."""
         terms: list[list[Scalar]] = [[] for _ in x]
         for (i, j), entry in matrix.items():
             terms[i].append(entry * x[j])
