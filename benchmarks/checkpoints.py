@@ -26,7 +26,7 @@ METRICS = {name: np.zeros(0, int) for name in ("seed", "step", "task")}
 
 
 def full(replay: Replay, seeds: int) -> Any:
-    """A state [seeds, …] that is nothing but a full replay."""
+    """Return a state [seeds, …] that is nothing but a full replay."""
 
     def fill(key: jax.Array) -> Any:
         state = replay.start(jax.ShapeDtypeStruct((), jnp.int32))
@@ -44,7 +44,7 @@ def size(folder: Path) -> int:
 
 
 def measure(state: Any, new: int, rounds: int, ring: str | None) -> None:
-    """Prints what the first checkpoint and those after it take, and restoring."""
+    """Print what the first checkpoint and those after it take, and restoring."""
     replay, seconds, written = state["replay"], [], []
     with tempfile.TemporaryDirectory() as folder, Store.create(folder, {}, {}) as store:
         checkpoints = Path(folder) / "checkpoints" / "sac"

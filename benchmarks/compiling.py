@@ -115,7 +115,7 @@ def measured(name: str, model: UNet, images: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Prints a line for each method."""
+    """Print a line for each method."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="+", default=["adam", *METHODS])
     parser.add_argument("--width", type=int, default=32, help="channels of the first level")

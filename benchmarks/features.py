@@ -27,7 +27,7 @@ from continual_learning.optim import trace_units
 
 
 def mlp(params, x):
-    """The value network: (output, features)."""
+    """Return the value network: (output, features)."""
     features = {}
     for i in range(overhead.DEPTH):
         layer = params[f"layer_{i}"]
@@ -151,7 +151,7 @@ def measure(name: str, steps: int, chunk: int, batch: int | None) -> dict[str, d
 
 
 def main() -> None:
-    """Prints a table and, with --json, writes it with the machine's description."""
+    """Print a table and, with --json, write it with the machine's description."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=list(NETWORKS))
     parser.add_argument("--steps", type=int, default=2000)

@@ -65,7 +65,7 @@ def options(robot) -> dict[str, str]:
 
 
 def shares_in_mujoco(robot, frictions: list[float], states: int, steps: int) -> list[float]:
-    """The same by MuJoCo's C, from the same states."""
+    """Return the same by MuJoCo's C, from the same states."""
     model = robot._unrolled_model(robot._system)
     keys = jax.random.split(jax.random.key(0), states)
     every_q, every_qd = (np.asarray(x, float) for x in jax.jit(jax.vmap(robot._first))(keys))
@@ -90,7 +90,7 @@ def shares_in_mujoco(robot, frictions: list[float], states: int, steps: int) -> 
 
 
 def main() -> None:
-    """Prints a table and, with --json, writes it."""
+    """Print a table and, with --json, write it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--frictions", type=float, nargs="+", default=[0.02, 0.2, 1.0, 2.0])

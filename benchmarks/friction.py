@@ -76,7 +76,7 @@ def block(physics: str, solver: Solver | None, timestep: float) -> tuple[Any, An
 def measured(
     engine: Any, system: Any, friction: jax.Array, degrees: jax.Array, push: jax.Array
 ) -> dict[str, jax.Array]:
-    """What a sliding block meets, everything [].
+    """Return what a sliding block meets, everything [].
 
     Args:
       engine: of the physics.
@@ -117,7 +117,7 @@ def table(
     timestep: float,
     directions: Sequence[float] = DIRECTIONS,
 ) -> dict[str, Any]:
-    """Force over μmg [pushes, frictions, directions], and how high the block hops in metres."""
+    """Force over μmg [pushes, frictions, directions], and how high the block hops in meters."""
     engine, system = block(physics, solver, timestep)
     shape = len(PUSHES), len(FRICTIONS), len(directions)
     push, friction, degrees = (
@@ -133,7 +133,7 @@ def table(
 
 
 def main() -> None:
-    """Prints a table per engine and, with --json, writes them."""
+    """Print a table per engine and, with --json, write them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()

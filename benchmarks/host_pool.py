@@ -21,7 +21,7 @@ from continual_learning.envs.host import MetaWorld, Pool
 
 
 def alone(stream: MetaWorld, seconds: float) -> float:
-    """Steps per second of ten environments, stepped one after the other in this process."""
+    """Return steps per second of ten environments, stepped one after the other in this process."""
     rng = np.random.default_rng(0)
     environments = [stream.make(0, seed=0) for _ in range(10)]
     for number, environment in enumerate(environments):
@@ -36,7 +36,7 @@ def alone(stream: MetaWorld, seconds: float) -> float:
 
 
 def pooled(stream: MetaWorld, seeds: int, count: int, workers: int, seconds: float) -> float:
-    """Steps per second of a pool, of all its environments together."""
+    """Return steps per second of a pool, of all its environments together."""
     rng = np.random.default_rng(0)
     with Pool(stream, range(seeds), count, workers) as pool:
         pool.enter(0)
@@ -54,7 +54,7 @@ def actions(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def main() -> None:
-    """Prints a line per measurement, and writes them all."""
+    """Print a line per measurement, and write them all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--task", default="reach")
     parser.add_argument("--seeds", type=int, default=5)

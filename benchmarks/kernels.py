@@ -64,7 +64,7 @@ class Kernel(NamedTuple):
 
 
 def hlo(trainer: Trainer, seeds: int) -> str:
-    """The compiled chunk of so many seeds, as text."""
+    """Return the compiled chunk of so many seeds, as text."""
     try:
         topology = topologies.get_topology_desc(
             "h200", "cuda", topology="1x1x1", target_config=H200
@@ -123,7 +123,7 @@ def computations(text: str) -> Iterator[tuple[str, list[Kernel]]]:
 
 
 def main() -> None:
-    """Prints a part per loop and branch."""
+    """Print a part per loop and branch."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="continual_minatar")
     parser.add_argument("--method", default="adam")

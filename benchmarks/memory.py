@@ -35,7 +35,7 @@ CACHE = {
 
 
 def program(experiment: str, scale: str, method: str, lanes: int):
-    """A program of so many lanes."""
+    """Return a program of so many lanes."""
     chosen = registry.get(experiment).at_scale(scale)
     trainer = build.trainer(chosen, method, build.data(chosen))
     side_by_side = Lanes(range(lanes), devices=jax.local_devices()[:1])
@@ -71,7 +71,7 @@ def peak() -> int | None:
 
 
 def part_of(part: str, words: list[str], lanes: list[int], cache: str) -> dict[str, Any]:
-    """A part of the work, in a process of its own."""
+    """Return a part of the work, in a process of its own."""
     child = [sys.executable, __file__, *words, "--part", part, "--lanes", *map(str, lanes)]
     settings = os.environ | CACHE | {"JAX_COMPILATION_CACHE_DIR": cache}
     output = subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True, env=settings)
@@ -79,7 +79,7 @@ def part_of(part: str, words: list[str], lanes: list[int], cache: str) -> dict[s
 
 
 def main() -> None:
-    """Prints a row of JSON per size."""
+    """Print a row of JSON per size."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="permuted_digits")
     parser.add_argument("--scale", default="paper")

@@ -35,7 +35,7 @@ from continual_learning.studies.runner import Lanes
 
 
 def published(experiment: Experiment, method: str) -> Iterator[None]:
-    """Steps of one seed: act, step one environment after the other, one update per call."""
+    """Return steps of one seed: act, step one environment after the other, one update per call."""
     stream = build.stream(experiment).stream
     actions = actions_of(stream)
     networks = [
@@ -90,7 +90,7 @@ def ours(experiment: Experiment, method: str, seeds: int) -> Iterator[Any]:
 
 
 def rate(steps: Callable[[], Any], each: int, seconds: float) -> float:
-    """What is done per second, `each` with every call."""
+    """Return what is done per second, `each` with every call."""
     begin, count = time.perf_counter(), 0
     while time.perf_counter() - begin < seconds or count == 0:
         steps()
@@ -113,7 +113,7 @@ def hours(
 
 
 def evaluations(full: Experiment) -> range:
-    """The last step before each."""
+    """Return the last step before each."""
     last = full.tasks * full.agent.vector_steps_per_task
     return (
         range(full.agent.eval_every - 1, last, full.agent.eval_every)
@@ -163,7 +163,7 @@ def measured(
 
 
 def main() -> None:
-    """Prints a line per measurement and, with --json, adds it to a file."""
+    """Print a line per measurement and, with --json, add it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="continual_metaworld")
     parser.add_argument("--seeds", type=int, nargs="+", default=[5])

@@ -26,7 +26,7 @@ CHUNK = 100  # steps of every environment in a call
 
 
 def ours(name: str, count: int, seconds: float) -> float:
-    """Steps per second of the environment that can play every game."""
+    """Return steps per second of the environment that can play every game."""
     env = MinAtar(tuple(GAMES))
     episodes = Episodes(env, count, restart="fresh")
     task = {"game": jnp.float32(env.games.index(name))}
@@ -53,7 +53,7 @@ def ours(name: str, count: int, seconds: float) -> float:
 
 
 def official(name: str, seconds: float) -> float:
-    """Steps per second of the official package, with its observation, as an agent would."""
+    """Return steps per second of the official package, with its observation, as an agent would."""
     env, rng = Environment(name), np.random.default_rng(0)
     env.reset()
     began, steps = time.perf_counter(), 0
@@ -68,7 +68,7 @@ def official(name: str, seconds: float) -> float:
 
 
 def main() -> None:
-    """Prints a line per game."""
+    """Print a line per game."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--envs", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=5.0)

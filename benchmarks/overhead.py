@@ -115,7 +115,7 @@ def chunk_runner(tx, steps: int, every: int | None = None):
 def measure(
     seeds: int, steps: int, chunk: int, batch: int, only: list[str], seconds: dict, until: float
 ) -> dict[str, float | None]:
-    """Times chunks of all variants in turn, until there are enough or it is late.
+    """Time chunks of all variants in turn, until there are enough or it is late.
 
     Args:
       seeds: how many, side by side.
@@ -180,7 +180,7 @@ def table(seconds: dict, resets: dict, chunk: int) -> dict[str, dict]:
 
 
 def main() -> None:
-    """Prints a table and, with --json, writes it with the machine's description."""
+    """Print a table and, with --json, write it with the machine's description."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--steps", type=int, default=3000)

@@ -43,17 +43,17 @@ def random_actions(env):
 
 
 def trained_actions(policy):
-    """The same for the policy of a study, as it acts in training."""
+    """Return the same for the policy of a study, as it acts in training."""
     from continual_learning.video.policy import actor
 
     act = actor(policy, stochastic=True)
-    return lambda key, observation: act(policy.params, policy.normaliser, key, observation)
+    return lambda key, observation: act(policy.params, policy.normalizer, key, observation)
 
 
 def measure(
     env, act, frictions: list[float], count: int, steps: int, time_limit: float = np.inf
 ) -> dict:
-    """Steps per second over all environments, and what went wrong at each friction."""
+    """Return steps per second over all environments, and what went wrong at each friction."""
     episodes = Episodes(env, count)
 
     def task(friction):
@@ -165,7 +165,7 @@ class MuJoCo:
         self.row = {"solver": tuple(UNROLLED_SOLVER), "cores": self.cores}
 
     def run(self) -> None:
-        """Steps every core's environment, from the same state each time."""
+        """Step every core's environment, from the same state each time."""
 
         def one(number: int) -> None:
             data = mujoco.MjData(self.model)
@@ -206,7 +206,7 @@ def compare(robot, engines: list[str], frictions: list[float], count: int, round
 
 
 def main() -> None:
-    """Prints a table and, with --json, adds it to a file."""
+    """Print a table and, with --json, add it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--robot", choices=list(ROBOTS), default="ant")
     parser.add_argument("--physics", choices=["generalized", "mjx", "unrolled"], default="unrolled")
@@ -266,7 +266,7 @@ def main() -> None:
 
 
 def report(row: dict, path: Path | None) -> None:
-    """Prints a row and adds it to a file."""
+    """Print a row and add it to a file."""
     for name, value in row.items():
         print(f"{name:18} {value}")
     if path:

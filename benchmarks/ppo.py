@@ -68,7 +68,7 @@ def rollouts(experiment, seeds: int, acting: bool) -> tuple[Any, Any]:
 
 
 def main() -> None:
-    """Prints a table and, with --json, adds it to a file."""
+    """Print a table and, with --json, add it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="slippery_ant")
     parser.add_argument("--physics", nargs="+", default=["unrolled", "mjx"])

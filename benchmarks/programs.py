@@ -17,19 +17,19 @@ Parts = dict[str, tuple[Any, Any]]
 
 
 def keys(seeds: int) -> jax.Array:
-    """A key for each seed."""
+    """Return a key for each seed."""
     return jax.vmap(jax.random.key)(jnp.arange(seeds, dtype=jnp.uint32))
 
 
 def training(trainer, seeds: int) -> tuple[Any, Any]:
-    """A chunk of a training program over seeds, and its first state."""
+    """Return a chunk of a training program over seeds, and its first state."""
     init, chunk = (over_lanes(f, seeds, (0, None, None)) for f in (trainer.init, trainer.chunk))
     state = jax.jit(init)(keys(seeds), {}, ())
     return lambda state: chunk(state, {}, ()), state
 
 
 def compiled(parts: Parts, options: Mapping[str, Any] | None = COMPILER_OPTIONS) -> dict[str, Any]:
-    """The programs; they donate their state.
+    """Return the programs; they donate their state.
 
     Each is compiled once: a state that came out of it and did not fit it would be an error.
     """
@@ -40,5 +40,5 @@ def compiled(parts: Parts, options: Mapping[str, Any] | None = COMPILER_OPTIONS)
 
 
 def first_states(parts: Parts) -> dict[str, Any]:
-    """What each program begins with."""
+    """Return what each program begins with."""
     return {name: state for name, (_, state) in parts.items()}

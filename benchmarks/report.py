@@ -18,7 +18,7 @@ PARTS = 20
 
 
 def write(folder: Path, runs: int, points: int, metrics: int) -> None:
-    """Writes a study of random walks; names of metrics are such that all kinds occur."""
+    """Write a study of random walks; names of metrics are such that all kinds occur."""
     seeds = np.arange(runs // len(METHODS))
     names = ["test_accuracy", "dormant_ratio", "gradient_norm", "units_reset"]
     names += [f"metric_{i}" for i in range(metrics - len(names))]
@@ -43,7 +43,7 @@ def write(folder: Path, runs: int, points: int, metrics: int) -> None:
 
 
 def main() -> None:
-    """Makes the study and the report; prints seconds and size."""
+    """Make the study and the report; print seconds and size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("runs", 100), ("points", 2000), ("metrics", 40)):
         parser.add_argument(f"--{name}", type=int, default=default)

@@ -64,7 +64,7 @@ def _bits(x: jax.Array) -> np.ndarray:
 
 
 def main() -> None:
-    """Prints a row per number of seeds and, with --json, adds it to a file."""
+    """Print a row per number of seeds and, with --json, add it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="continual_minatar")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 5])

@@ -24,7 +24,7 @@ from continual_learning.studies.runner import Lanes
 
 
 def runner(trainer, seeds: int):
-    """A function that runs one task for all seeds, and is ready to run the next."""
+    """Return a function that runs one task for all seeds, and is ready to run the next."""
     lanes = Lanes(range(seeds), devices=jax.local_devices()[:1])
     keys, data = lanes.place(lanes.keys()), lanes.replicate(trainer.data)
     init, chunk = (over_lanes(f, seeds, (0, None, None)) for f in (trainer.init, trainer.chunk))
@@ -41,7 +41,7 @@ def runner(trainer, seeds: int):
 
 
 def main() -> None:
-    """Prints a table and, with --json, writes it with the machine's description."""
+    """Print a table and, with --json, write it with the machine's description."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="permuted_digits")
     parser.add_argument("--method", default="cpr")

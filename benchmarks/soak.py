@@ -40,10 +40,11 @@ from continual_learning.analysis import load
 from continual_learning.jobs import launchers, manage
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.job import divide
-from continual_learning.jobs.running import Running
 from continual_learning.studies import launch, provenance, registry
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.store import arrays, checkpoint, ring
 from continual_learning.studies.store.manifest import STUDY
+from continual_learning.sweeps import launch as sweeping
 from continual_learning.sweeps import sweep as sweeps
 from continual_learning.sweeps.grid import Grid
 
@@ -78,8 +79,7 @@ GAMES = registry.get("continual_minatar").override(
     channels=(2,),
     hidden=(8,),
 )
-RUNNING = {"quiet": True, "checkpoint_seconds": SECONDS, "deterministic": False, "sinks": ()}
-RUNNING |= {"time_limit": None, "until_task": None}
+OPTIONS = RunOptions(quiet=True, checkpoint_seconds=SECONDS)
 
 
 def study(folder: Path) -> int:
@@ -108,7 +108,7 @@ def jobs(folder: Path) -> int:
 
 
 def ray(folder: Path) -> int:
-    """The same on a cluster that is begun for them."""
+    """Return the same on a cluster that is begun for them."""
     os.environ["RAY_TMPDIR"] = os.environ.get("SOAK_RAY", "/tmp")
     return _jobs(folder, {"name": "ray", "options": {"num_cpus": 0.5, "max_retries": 0}})
 
@@ -118,34 +118,26 @@ SCENARIOS = {each.__name__: each for each in (study, sweep, halving, jobs, repla
 
 def _study(folder: Path, experiment: Any, methods: list[str]) -> int:
     if (folder / STUDY).exists():
-        return launch.resume(folder, quiet=True, checkpoint_seconds=SECONDS)
-    options = {"quiet": True, "checkpoint_seconds": SECONDS}
-    return launch.run(experiment, methods, [0, 1], folder, **options)
+        return launch.resume(folder, OPTIONS)
+    return launch.run(experiment, methods, [0, 1], folder, OPTIONS)
 
 
 def _sweep(folder: Path, eta: int | None) -> int:
-    from continual_learning.cli import sweep_runs
-
-    launch.prepare()
     grid = Grid({"max_reset": (0.005, 0.01, 0.02, 0.04)})
     small = DIGITS.override(tasks=16)
     asked = sweeps.Sweep(small, small, "cpr", grid, [1000, 1001], None, eta)
-    setup = sweeps.Setup(lanes=3)
-    if not sweeps.begun(folder, asked):
-        sweep_runs.begin(folder, asked, setup)
-    return sweep_runs.go(folder, asked, setup, dict(RUNNING))
+    return sweeping.run(asked, folder, sweeps.Setup(lanes=3), OPTIONS)
 
 
 def _jobs(folder: Path, launcher: dict[str, Any]) -> int:
-    running = Running(quiet=True, checkpoint_seconds=SECONDS)
     if trees.is_tree(folder):
-        return manage.resume(folder, None, running, retry=True)
+        return manage.resume(folder, None, OPTIONS, retry=True)
     divided = divide(DIGITS, ["adam", "cpr"], [0, 1], 1)
-    return manage.begin(folder, divided, launchers.from_dict(launcher), running)
+    return manage.begin(folder, divided, launchers.from_dict(launcher), OPTIONS)
 
 
 def start(name: str, folder: Path) -> subprocess.Popen[bytes]:
-    """A process that begins a scenario in a folder, or goes on with it."""
+    """Return a process that begins a scenario in a folder, or goes on with it."""
     with open(folder.with_suffix(".log"), "ab") as log:
         return subprocess.Popen(
             [sys.executable, "-P", __file__, "--child", name, str(folder)],
@@ -234,7 +226,7 @@ def state(folder: Path) -> dict[str, Any]:
 
 
 def differences(folder: Path, whole: Path) -> list[str]:
-    """What differs between two folders that came to their end."""
+    """Return what differs between two folders that came to their end."""
     found = []
     if _rows(folder) != _rows(whole):
         found.append("rows")
@@ -304,7 +296,7 @@ def trials(name: str, base: Path, rng: random.Random) -> Iterator[str]:
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

@@ -32,7 +32,7 @@ def _call(program: Any, hyper: Any, data: Any, state: Any) -> tuple[Any, Any]:
 
 
 def main() -> None:
-    """Prints what was measured and, with --json, writes it."""
+    """Print what was measured and, with --json, write it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="slippery_ant_rho")
     parser.add_argument("--seeds", type=int, default=4)

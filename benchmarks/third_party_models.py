@@ -416,7 +416,7 @@ def models(sources: Path | None) -> dict[str, Callable[[], Model]]:
 SHORT = {
     "passes through 'dot_general' as a query or key": "query or key",
     "adds to what parameters that are not followed make of the input": "added to an embedding",
-    "is read together with other units by one weight": "normalised with a constant",
+    "is read together with other units by one weight": "normalized with a constant",
     "is used by 'gather'": "an embedding",
     "is used by 'concatenate'": "class token",
     "has entries that are used twice": "used twice",

@@ -54,7 +54,7 @@ class ResNet50(nn.Module):
 
 
 def main() -> None:
-    """Prints the time, and what was found."""
+    """Print the time, and what was found."""
     model = ResNet50()
     images = jax.ShapeDtypeStruct((1, 224, 224, 3), jnp.float32)
     shapes = jax.eval_shape(model.init, jax.random.key(0), images)

@@ -1,5 +1,41 @@
 """Continual learning without plasticity loss: reset methods as Optax transformations."""
 
-from continual_learning.installation import VERSION as __version__
+from typing import TYPE_CHECKING
 
-__all__ = ["__version__"]
+from continual_learning import installation, lazy
+
+if TYPE_CHECKING:
+    from continual_learning.analysis.loading import load as load
+    from continual_learning.optim.attach import attach_reset_method as attach_reset_method
+    from continual_learning.optim.cbp import CBP as CBP
+    from continual_learning.optim.cpr import CPR as CPR
+    from continual_learning.optim.redo import ReDo as ReDo
+    from continual_learning.optim.regrama import ReGraMa as ReGraMa
+    from continual_learning.optim.shrink_perturb import ShrinkAndPerturb as ShrinkAndPerturb
+    from continual_learning.optim.tracing.trace import trace_units as trace_units
+    from continual_learning.studies.experiment import Experiment as Experiment
+    from continual_learning.studies.launch import resume as resume
+    from continual_learning.studies.launch import run as run
+    from continual_learning.studies.options import RunOptions as RunOptions
+
+__version__ = installation.VERSION
+
+# By module, so that optimizers need nothing that studies do.
+__getattr__, __dir__ = lazy.attach(
+    __name__,
+    {
+        "continual_learning.analysis": ["load"],
+        "continual_learning.optim": [
+            "CBP",
+            "CPR",
+            "ReDo",
+            "ReGraMa",
+            "ShrinkAndPerturb",
+            "attach_reset_method",
+            "trace_units",
+        ],
+        "continual_learning.studies.experiment": ["Experiment"],
+        "continual_learning.studies.launch": ["resume", "run"],
+        "continual_learning.studies.options": ["RunOptions"],
+    },
+)

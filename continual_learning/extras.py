@@ -35,23 +35,26 @@ EXTRAS: dict[str, dict[str, str]] = {
     "haiku": {"dm-haiku": "haiku"},
     "oracle": {"minatar": "minatar"},
 }
-"""{extra: {distribution: module}}: what each extra brings."""
+"""{extra: {distribution: module}}, for all distributions of every extra."""
 
 
 def missing(extra: str) -> list[str]:
-    """Distributions of an extra that are not installed; nothing is imported."""
+    """Return the distributions of an extra that are not installed; nothing is imported."""
     return [name for name, module in EXTRAS[extra].items() if not _installed(module)]
 
 
 def require(extra: str, *distributions: str) -> None:
-    """Raises unless all of an extra, or these of it, is installed; nothing is imported."""
+    """Raise a MissingExtraError unless these distributions of an extra are installed.
+
+    Without names, all of the extra must be. Nothing is imported.
+    """
     absent = [name for name in missing(extra) if name in (distributions or EXTRAS[extra])]
     if absent:
         raise MissingExtraError(f"{', '.join(absent)} not installed. Run: {command(extra)}")
 
 
 def load(module: str) -> ModuleType:
-    """Imports a module of an extra; if it is not installed, the error names the extra."""
+    """Import a module of an extra; if it is not installed, the error names the extra."""
     if not _installed(module):
         name, extra = next(
             (name, extra)

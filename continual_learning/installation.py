@@ -1,4 +1,4 @@
-"""What is installed: its name, which is not that of the package, its version and its commit."""
+"""The installed distribution: its name, which is not the package's, its version and commit."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def command(extra: str) -> str:
 def commit() -> str | None:
     """Return the commit of the source, with "+" if it was changed, or None if it is not known.
 
-    It is that of the clone which the package is in or, of an installed package, that of the clone
-    from which it was built.
+    The commit is that of the clone that holds the package or, for an installed package, that of
+    the clone from which it was built.
     """
     folder = Path(__file__).parent
 

@@ -1,4 +1,4 @@
-"""Registries of what an experiment can be made of: our kinds, and those that users register."""
+"""Registries of the parts of an experiment: our kinds, and those that users register."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Described = TypeVar("Described", bound=Factor)
 
 
 class Registry(Generic[Described]):
-    """Classes by the name that files have for them.
+    """The classes of one part of an experiment, by the names that files have for them.
 
     Args:
-      what: they are, for errors, such as "stream".
-      base: they are subclasses of this.
+      what: the name of the part, for errors, such as "stream".
+      base: the class of which all are subclasses.
       ours: {kind: "module:class"}; a module is imported when its class is asked for.
     """
 
@@ -32,13 +32,13 @@ class Registry(Generic[Described]):
         return iter(self._entries)
 
     def register(self, cls: type[Described]) -> type[Described]:
-        """Make a class known by its `kind`; usable as a decorator.
+        """Make a class known by its `kind`; this is usable as a decorator.
 
         A class that is defined anew takes the place of the old one.
 
         Raises:
           StudyError: if another class has this kind.
-          TypeError: if it is no class of this registry, or has no kind.
+          TypeError: if it is not a class for this registry, or has no kind.
         """
         if not (isinstance(cls, type) and issubclass(cls, self._base)):
             raise TypeError(f"A {self._what} must be a subclass of {self._base.__name__}: {cls!r}.")
@@ -57,12 +57,11 @@ class Registry(Generic[Described]):
         return cls
 
     def get(self, kind: str) -> type[Described]:
-        """Return the class of a kind; the error for another one lists those there are."""
+        """Return the class of a kind; the error for an unknown kind lists those that exist."""
         if not isinstance(kind, str) or kind not in list(self):
             error = unknown(f"kind of {self._what}", kind, self)
             raise StudyError(
-                f"{error} One of your own comes with --plugin FILE.py, or with a package that is "
-                "installed."
+                f"{error} Load a kind of your own with --plugin FILE.py, or install its package."
             )
         entry = self._entries[kind]
         if not isinstance(entry, str):

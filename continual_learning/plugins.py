@@ -1,8 +1,8 @@
-"""Plug-ins: files and installed packages of users that register methods and experiments of theirs.
+"""Plug-ins: files and packages with which users register their own methods and experiments.
 
 A plug-in is code. It runs when a user names its file (`load`, `--plugin FILE.py`) or has installed
-its package (the entry points of `GROUP`), and never because a study's folder names it: what a
-folder records is run again only if this user has named a file of the same content before (`need`).
+its package (the entry points of `GROUP`), and never because a study's folder names it: a file that
+a folder records runs again only if this user has named a file of the same content before (`need`).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from typing import Any, NamedTuple
 from continual_learning.schema.errors import StudyError
 
 GROUP = "continual_learning.plugins"
-"""The entry points that are loaded; importing what one names registers what it has."""
+"""The entry points that are loaded; importing one registers the classes of its module."""
 
 _MOST = 2**20  # bytes of a file
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 _loaded: dict[str, Plugin] = {}  # by SHA-256
-_origins: list[str] = []  # of what is being loaded now
-_asked = False  # for the installed ones
+_origins: list[str] = []  # the files and packages that are being loaded now
+_asked = False  # whether the installed ones have been loaded
 
 
 class Plugin(NamedTuple):
-    """A file that has been loaded, or that a study was made with.
+    """A file that has been loaded, or with which a study was made.
 
     Attributes:
       file: its absolute path.
-      sha256: of its content, in hexadecimal digits.
+      sha256: the SHA-256 of its content, in hexadecimal digits.
     """
 
     file: str
@@ -47,13 +47,14 @@ class Plugin(NamedTuple):
 
 
 def load(path: str | Path) -> Plugin:
-    """Run a file that the user names, so that it registers what it has; once for its content.
+    """Run a file that the user names, so that it registers its classes; once for its content.
 
-    The file becomes a module of its own. It may import whatever is installed, but no files beside
-    it: what needs several files is a package, which is installed.
+    The file becomes a module of its own. It may import all installed packages, but no files beside
+    it: a plug-in of several files must be an installed package.
 
     Raises:
-      StudyError: if it cannot be read, is no UTF-8, fails, or has changed since it was loaded.
+      StudyError: if the file cannot be read, is not UTF-8, fails, or has changed since it was
+        loaded.
     """
     file = str(Path(path).absolute())
     try:
@@ -77,7 +78,7 @@ def loaded() -> tuple[Plugin, ...]:
 
 
 def words() -> list[str]:
-    """Return the options that make a command load the same files."""
+    """Return the options with which a command loads the same files."""
     return [word for each in loaded() for word in ("--plugin", each.file)]
 
 
@@ -85,7 +86,7 @@ def need(recorded: Sequence[Plugin]) -> None:
     """Load the files that a study was made with, as far as they have been named on this machine.
 
     Raises:
-      StudyError: if one is missing, has changed, or was never named here.
+      StudyError: if a file is missing, has changed, or was never named here.
     """
     for plugin in recorded:
         if plugin.sha256 in _loaded:
@@ -102,8 +103,8 @@ def need(recorded: Sequence[Plugin]) -> None:
         if found != plugin.sha256:
             raise StudyError(
                 f"{made}, which has changed since (its SHA-256 was {plugin.sha256:.12}… and is "
-                f"{found:.12}…). Name a file with the content that it had: --plugin FILE; or begin "
-                "a new study with what it has become."
+                f"{found:.12}…). Name a file with the old content: --plugin FILE; or begin a new "
+                "study with the new content."
             )
         if not _was_named(plugin):
             raise StudyError(
@@ -114,12 +115,12 @@ def need(recorded: Sequence[Plugin]) -> None:
 
 
 def to_dict(plugins: Sequence[Plugin]) -> dict[str, Any]:
-    """Return the entry `plugins` of what is made with files; nothing where it is made with none."""
+    """Return the entry `plugins` of a record that was made with plug-ins; {} without plug-ins."""
     return {"plugins": [each._asdict() for each in plugins]} if plugins else {}
 
 
 def from_dict(data: Mapping[str, Any]) -> tuple[Plugin, ...]:
-    """Return what such an entry lists; raises a StudyError if it is none."""
+    """Return the plug-ins of such an entry; raise a StudyError if it is malformed."""
     match data.get("plugins", []):
         case [*tables] if all(map(_is_record, tables)):
             return tuple(Plugin(each["file"], each["sha256"]) for each in tables)
@@ -130,16 +131,16 @@ def from_dict(data: Mapping[str, Any]) -> tuple[Plugin, ...]:
 
 
 def absent(data: Mapping[str, Any]) -> tuple[Plugin, ...]:
-    """Return the plug-ins of a study whose code is not loaded, as far as it lists them."""
+    """Return the plug-ins of a study whose code is not loaded; () if its entry is malformed."""
     with contextlib.suppress(StudyError):
         return tuple(each for each in from_dict(data) if each.sha256 not in _loaded)
     return ()
 
 
 def installed() -> None:
-    """Load the entry points of installed packages, the first time; one that fails is told.
+    """Load the entry points of installed packages at the first call; warn of one that fails.
 
-    Registries call it when they are asked for names: importing them loads nothing.
+    Registries call this when they are asked for names: importing a registry loads nothing.
     """
     global _asked
     if _asked:
@@ -159,12 +160,12 @@ def installed() -> None:
 
 
 def origin() -> str | None:
-    """Return the file or package that is being loaded now, None if none is: registries tell it."""
+    """Return the file or package that is being loaded now, for registries; None if none is."""
     return _origins[-1] if _origins else None
 
 
 def _run(plugin: Plugin, content: bytes) -> None:
-    """Execute just this content, as a module that can be found by its name."""
+    """Execute this content alone, as a module that can be found by its name."""
     stem = re.sub(r"\W", "_", Path(plugin.file).stem, flags=re.ASCII)
     module = types.ModuleType(f"continual_learning_plugin_{stem}_{plugin.sha256[:12]}")
     module.__file__ = plugin.file
@@ -180,11 +181,11 @@ def _run(plugin: Plugin, content: bytes) -> None:
 
 
 def _where(file: str, error: BaseException) -> str:
-    """Return the file, the line at which it fails, and why."""
+    """Return the file, the line at which it fails, and the reason."""
     if isinstance(error, UnicodeDecodeError):
         return f"{file} is not UTF-8 text (byte {error.start})."
     if isinstance(error, SyntaxError) and error.filename == file:
-        return f"{file}, line {error.lineno}, is no Python: {error.msg}."
+        return f"{file}, line {error.lineno}, is not valid Python: {error.msg}."
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
     line = f", line {lines[-1]}," if lines else ""
@@ -192,7 +193,7 @@ def _where(file: str, error: BaseException) -> str:
 
 
 def _content(file: str) -> bytes:
-    """Read a regular file; nothing else is waited for, and no more is read than a program has."""
+    """Return the content of a regular file; refuse others, which could block, and large ones."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -216,7 +217,7 @@ def _origin(text: str) -> Iterator[None]:
 
 
 def _note_named(plugin: Plugin) -> None:
-    """Remember that this user has named a file of this content, where that can be written."""
+    """Record that this user has named a file of this content, if the record can be written."""
     with contextlib.suppress(OSError, RuntimeError):
         note = _note(plugin)
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -230,7 +231,7 @@ def _was_named(plugin: Plugin) -> bool:
 
 
 def _note(plugin: Plugin) -> Path:
-    """Return the empty file that says so; raises a RuntimeError where there is no home."""
+    """Return the path of the empty file that records it; raise a RuntimeError without a home."""
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
     return base / "continual_learning" / "plugins" / plugin.sha256

@@ -1,4 +1,4 @@
-"""Whether modules that an experiment names may be imported: not unless the user says so."""
+"""Trust in the modules that an experiment names: they are imported only if the user allows it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ _allowed = False
 
 
 def allow(modules: bool) -> None:
-    """Says whether they may, from now on in this process."""
+    """Set whether these modules may be imported in this process from now on."""
     global _allowed
     _allowed = modules
 
 
 def check(name: str) -> None:
-    """Raises if the id of an environment, `MODULE:ID`, names a module and none is trusted."""
+    """Raise a StudyError if an environment's id is `MODULE:ID` and modules are not allowed."""
     module, colon, _ = name.rpartition(":")
     if colon and not _allowed:
         raise StudyError(
-            f"sequence: {name} would import the module {module!r}, and run what is in it. If you "
-            "know it and trust it, say so: --trust-modules."
+            f"sequence: {name} would import the module {module!r}, and run its code. If you know "
+            "the module and trust it, allow it: --trust-modules."
         )

@@ -9,7 +9,7 @@ class ResetMethods(griffe.Extension):
     """Shows reset methods with the arguments that their fields give them."""
 
     def on_class_instance(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Takes one decorator for the other."""
+        """Take one decorator for the other."""
         for decorator in cls.decorators:
             if decorator.callable_path.endswith(".reset_method"):
                 decorator.value = griffe.ExprName("dataclasses.dataclass")

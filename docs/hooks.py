@@ -28,7 +28,7 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>'
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages and what they, or those of docs/, link to."""
+    """Add the pages and what they, or those of docs/, link to."""
     pages = [path for pattern in PAGES for path in sorted(ROOT.glob(pattern))]
     linked = {target for page in [*pages, *ROOT.glob("docs/**/*.md")] for target in links(page)}
     for path in dict.fromkeys([*pages, *sorted(linked)]):
@@ -46,7 +46,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turns links of the repository into links of the site."""
+    """Turn links of the repository into links of the site."""
     return relinked(markdown, page.file.src_uri)
 
 
@@ -73,7 +73,7 @@ def links(page: Path) -> Iterator[Path]:
 
 
 def target(folder: Path, link: str) -> Path:
-    """What a link in a page of that folder means."""
+    """Return what a link in a page of that folder means."""
     path = (folder / link).resolve()
     return path / "README.md" if path.is_dir() else path
 
@@ -91,7 +91,7 @@ def site_uri(path: Path) -> str | None:
 
 
 def repository_path(uri: str) -> Path:
-    """The file that a page of the site was made of."""
+    """Return the file that a page of the site was made of."""
     if uri == "index.md":
         return ROOT / "README.md"
     inside = ROOT / "docs" / uri
@@ -99,7 +99,7 @@ def repository_path(uri: str) -> Path:
 
 
 def relinked(markdown: str, uri: str) -> str:
-    """A page whose links are those of the site.
+    """Return a page whose links are those of the site.
 
     Args:
       markdown: as it is in the repository.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from continual_learning.paper import artefacts, plan
+from continual_learning.paper import artifacts, plan
 from continual_learning.paper.status import Status, status
 
 PAGE = Path(__file__).with_name("reproduce.md")
@@ -16,14 +16,14 @@ BEGIN, END = "<!-- made by docs/reproduce_table.py -->\n\n", "\n\n<!-- until her
 
 
 def linked(status: Status) -> str:
-    """A status in Markdown."""
+    """Return a status in Markdown."""
     word = f"[{status.word}](../{status.page})" if status.page else status.word
     return f"{word}{status.more}"
 
 
 def table() -> str:
-    """The list of `continual reproduce --list` in Markdown, with the status."""
-    every = artefacts.ARTEFACTS
+    """Return the list of `continual reproduce --list` in Markdown, with the status."""
+    every = artifacts.ARTIFACTS
     head, *lines = plan.listing(every.values(), []).splitlines()
     cells = [re.split(r"  +", line.strip()) for line in [head, *lines]]
     rows = [["id", "needs", "short: steps, time", "paper: steps, time", "status"], ["---"] * 5]
@@ -35,7 +35,7 @@ def table() -> str:
 
 
 def main() -> None:
-    """Puts the table into the page."""
+    """Put the table into the page."""
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     PAGE.write_text(before + BEGIN + table() + END + rest.split(END)[1], encoding="utf-8")

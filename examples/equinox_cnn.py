@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import optax
 
-from continual_learning.optim import CPR, attach_reset_method, trace_units  # 1
+from continual_learning import CPR, attach_reset_method, trace_units  # 1
 
 
 class ResidualCNN(eqx.Module):

@@ -48,7 +48,7 @@ class LanguageModel(nn.Module):
 
 
 def corpus() -> jax.Array:
-    """The text as numbers of characters, the rarest of which share one."""
+    """Return the text as numbers of characters, the rarest of which share one."""
     text = "\n".join(pydoc_data.topics.topics.values())
     common = collections.Counter(text).most_common(CHARACTERS - 1)
     number = {character: i for i, (character, _) in enumerate(common)}
@@ -56,7 +56,7 @@ def corpus() -> jax.Array:
 
 
 def train(method: ResetMethod, seeds: int, tasks: int, steps: int) -> np.ndarray:
-    """The mean loss over the last fifth of every task, [seeds, tasks]."""
+    """Return the mean loss over the last fifth of every task, [seeds, tasks]."""
     text, model = corpus(), LanguageModel()
     example = jnp.zeros((1, LENGTH), jnp.int32)
     shapes = jax.eval_shape(model.init, jax.random.key(0), example)

@@ -8,7 +8,7 @@ import jax
 import optax
 from flax.training.train_state import TrainState
 
-from continual_learning.optim import CPR, attach_reset_method, trace_units  # 1
+from continual_learning import CPR, attach_reset_method, trace_units  # 1
 
 
 class ResidualCNN(nn.Module):

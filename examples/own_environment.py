@@ -45,7 +45,7 @@ class Pendulum:
 
     @property
     def parameters(self) -> Mapping[str, float]:
-        """Length in metres, and a factor on the motor."""
+        """Length in meters, and a factor on the motor."""
         return {"length": 1.0, "strength": 1.0}
 
     def reset(self, key, task) -> Angle:
@@ -58,7 +58,7 @@ class Pendulum:
         return jnp.stack([jnp.cos(state.theta), jnp.sin(state.theta), state.speed])
 
     def step(self, key, state: Angle, action, task):
-        """A twentieth of a second."""
+        """Step the environment by a twentieth of a second."""
         torque = task["strength"] * MAX_TORQUE * jnp.clip(action[0], -1.0, 1.0)
         angle = (state.theta + jnp.pi) % (2 * jnp.pi) - jnp.pi
         reward = -(angle**2 + 0.1 * state.speed**2 + 0.001 * torque**2)
@@ -114,7 +114,7 @@ def train(seeds: int = 2, tasks: int = 3, iterations: int = 40) -> dict[str, np.
 
 
 def main() -> None:
-    """Prints the mean return of an episode at the beginning and end of every task."""
+    """Print the mean return of an episode at the beginning and end of every task."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--tasks", type=int, default=3)

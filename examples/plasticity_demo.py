@@ -1,7 +1,7 @@
 """Adam loses plasticity and reset methods keep it: a small study, in three minutes on two cores.
 
 The experiment is `random_labels` (`continual show random_labels`): 200 real 8×8 images of digits
-get random labels, which a network has 336 steps to memorise; then 200 others do, 60 times. The
+get random labels, which a network has 336 steps to memorize; then 200 others do, 60 times. The
 tasks are equally hard, so a network that keeps its plasticity does as well on the last one as on
 the first. Nothing tells the optimizer when a task begins. All methods have the same network,
 learning rate, initial weights, labels and batches.
@@ -34,7 +34,7 @@ WINDOW = 5  # tasks that "first" and "last" are the means of
 
 
 def study(folder: Path, seeds: int, tasks: int | None) -> pd.DataFrame:
-    """Runs the study, or goes on with it; its metrics."""
+    """Run the study, or go on with it; its metrics."""
     if (folder / "study.toml").exists():
         code = launch.resume(folder)
     else:
@@ -93,7 +93,7 @@ def figure(metrics: pd.DataFrame) -> Any:
     adam = f"{found['recalled, first']['adam']:.0%} to {found['recalled, last']['adam']:.0%}"
     seeds, tasks = metrics.seed.nunique(), metrics.task.nunique()
     title = alt.TitleParams(
-        f"Memorising random labels, task after task: Adam falls from {adam} recalled",
+        f"Memorizing random labels, task after task: Adam falls from {adam} recalled",
         subtitle=f"{seeds} seeds (thin), their mean (thick), {tasks} tasks.",
     )
     rows = metrics.assign(task=metrics.task + 1)[
@@ -117,7 +117,7 @@ def figure(metrics: pd.DataFrame) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the study, prints its table, writes its picture and its report."""
+    """Run the study, print its table, write its picture and its report."""
     parser = argparse.ArgumentParser(description="Adam loses plasticity, reset methods keep it.")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--tasks", type=int, help="fewer than the experiment has")

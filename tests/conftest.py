@@ -11,7 +11,7 @@ import hypothesis
 import jax
 import pytest
 
-# Tiny programs, each run a few times: half of the tests' time would go into optimising them. Read
+# Tiny programs, each run a few times: half of the tests' time would go into optimizing them. Read
 # when the first array is made, and by the processes that tests start.
 _QUICK = "--xla_backend_optimization_level=0"
 os.environ["XLA_FLAGS"] = f"{_QUICK} {os.environ.get('XLA_FLAGS', '')}".strip()
@@ -27,18 +27,29 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 LARGEST = 1.2 * 2**30
-"""Bytes of a process from which on it drops what JAX has compiled, after the module in progress."""
+"""Bytes of a process from which on a worker is made smaller, after the test in progress."""
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def bounded_memory():
-    """Keep a worker small: JAX would hold the programs of all modules until its end."""
+    """Keep a worker small: compiling leaves half a gigabyte that is free but not given back.
+
+    JAX would also hold the programs of all modules until its end. They are dropped only where
+    giving back does not suffice, since the tests of a module share some of them.
+    """
     yield
+    if resident() > LARGEST:
+        give_back()
     if resident() > LARGEST:
         jax.clear_caches()
         gc.collect()
-        if sys.platform.startswith("linux"):
-            ctypes.CDLL(None).malloc_trim(0)  # gives what is free back to the system
+        give_back()
+
+
+def give_back():
+    """Give the memory that is free back to the system, where this is possible."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def resident() -> float:

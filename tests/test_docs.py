@@ -269,3 +269,10 @@ def test_the_table_of_what_can_be_reproduced():
 
     text = PAGES["docs/reproduce.md"].read_text()
     assert reproduce_table.table() in text, "Run `python docs/reproduce_table.py`."
+
+
+def test_the_table_of_metrics():
+    from docs import metrics_table
+
+    text = PAGES["docs/diagnostics.md"].read_text()
+    assert metrics_table.table() in text, "Run `python docs/metrics_table.py`."

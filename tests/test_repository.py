@@ -18,6 +18,17 @@ PRIVATE = re.compile(
     r"|pypi\.org|pythonhosted\.org|--(?:extra-)?index-url|--find[-]links"
 )
 
+COMMIT = re.compile(r"(?<![\w.#/])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\+?(?![\w.-])")
+"""An abbreviated hash: digits and letters, and a `+` after it where files were changed."""
+
+ELSEWHERE = {
+    "docs/paper_and_code.md": "0795e27 ca3772c d2533e8 c90854d 5095c34 85fdcd7 a23fec4 decaab0 "
+    "4e8ed9d 85f2e47 3ded7d2 9fb24d5 c1cf8a5 16c1df0 8b70857",
+    "results/permuted_mnist/README.md": "d2533e8 c90854d",
+    "docs/units.md": "fe8d8a03 31756b1 f22a46e 18f8f311 f4d858a 9336d82",
+}
+"""Commits of other projects: of the paper's code, and of the models that were traced."""
+
 
 def repository_files() -> list[Path]:
     """Tracked files, and new ones that are not ignored."""
@@ -94,3 +105,41 @@ def test_importing_starts_no_backend():
 
 def test_the_picture_of_imports_is_of_the_code():
     assert import_graph.OUT.read_text() == import_graph.draw()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("at commit `1aab58c`, two cores", ["1aab58c"]),
+        ('"commit": "f722bf4a4f55fff3b4190fd1c39c9e46142b4e80"', ["f722bf4a4f55"]),
+        ('itself as "44fb254+",', ["44fb254"]),
+        ("1234567 of 0.1234567e-05 defaced", []),
+    ],
+)
+def test_commits_are_found_in_texts(text, found):
+    assert [each[:12] for each in commits(text)] == found
+
+
+def commits(text: str) -> list[str]:
+    return [each.rstrip("+") for each in COMMIT.findall(text)]
+
+
+def test_every_commit_that_is_named_is_in_the_history():
+    """A reader who wants to measure again has to find the code."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout
+
+    if git("rev-parse", "--is-shallow-repository").strip() != "false":
+        pytest.skip("the history is not here")
+    history = git("log", "--format=%H").split()
+    known = {commit[:length] for commit in history for length in range(7, 41)}
+    texts = [file for file in repository_files() if file.suffix in {".md", ".json"}]
+    missing = {
+        f"{name}: {commit}"
+        for file in texts
+        for name in [str(file.relative_to(ROOT))]
+        for commit in commits(file.read_text())
+        if commit not in known and commit not in ELSEWHERE.get(name, "").split()
+    }
+    assert not missing

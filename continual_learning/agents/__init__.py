@@ -1,1 +1,1 @@
-"""Learners, each a pure training program that receives its optimizer."""
+"""Agents: training programs that are pure functions and receive their optimizers."""

@@ -1,4 +1,4 @@
-"""What an agent says of itself, and the registry of those that experiments can name."""
+"""The description of an agent, and the registry of those that experiments can name."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Optimizers(Protocol):
     """Makes the optimizers of a method, one for each network."""
 
     def __call__(self, key: int, *, histogram: bool = True) -> MakeOptimizer:
-        """Return what makes an optimizer from the units of a network and traced numbers.
+        """Return the function that makes an optimizer from the units of a network and numbers.
 
         Args:
-          key: another number for each network, so that they draw differently.
+          key: a different number for every network, so that they draw different random numbers.
           histogram: whether the log counts normalized utilities.
         """
         ...
@@ -32,17 +32,17 @@ class Optimizers(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Agent(Factor):
-    """Who learns, and with which sizes and numbers.
+    """The description of an agent, with its sizes and numbers.
 
-    An agent of your own is a subclass with a `kind`, its fields, what is abstract below, and
-    `trainer`, which is registered: `AGENTS.register(MyAgent)`. Fields that are declared with
+    To add your own agent, write a subclass with a `kind`, its fields and the abstract methods
+    below, and register it: `AGENTS.register(MyAgent)`. Fields that are declared with
     `field(number=True)` are traced numbers, in which lanes of a program may differ.
 
     Attributes:
-      places: what streams it can learn from.
-      actions: which actions of theirs it can take.
-      step_unit: what a step is, in words.
-      domain: what it does, in words.
+      places: the places of the streams that it can learn from.
+      actions: the kinds of actions that it can take.
+      step_unit: the unit of its steps, in words.
+      domain: the kind of its learning, in words.
     """
 
     places: ClassVar[tuple[Place, ...]]
@@ -51,7 +51,7 @@ class Agent(Factor):
     domain: ClassVar[str] = "reinforcement learning"
 
     def check_stream(self, stream: Stream) -> None:
-        """Raise a StudyError that says both sides if it cannot learn from a stream."""
+        """Raise a StudyError if the agent cannot learn from a stream."""
         fits = stream.actions == "any" or stream.actions in self.actions
         if stream.place in self.places and fits:
             return
@@ -70,27 +70,28 @@ class Agent(Factor):
         )
 
     def steps_per_task(self, stream: Stream) -> int:
-        """Return how many steps a seed makes in a task, as its rows count them."""
+        """Return the number of steps of a seed in a task, in the unit of its rows."""
         raise NotImplementedError
 
     def row_steps(self, stream: Stream) -> int:
-        """Return after how many steps of a seed there is a row of metrics."""
+        """Return the number of steps of a seed between two rows of metrics."""
         raise NotImplementedError
 
     def chunks(self, tasks: int) -> int:
-        """Return into how many calls of a program the whole run is divided."""
+        """Return the number of calls of the program that make up the whole run."""
         raise NotImplementedError
 
     def headline(self, stream: Stream) -> str:
-        """Return the column that says how well it does."""
+        """Return the column that measures the performance of the agent."""
         del stream
         return "latest_return"
 
     def bin_width(self, stream: Stream, tasks: int) -> int | None:
-        """Return the steps of a bin in tables and figures; None for the rows as they are.
+        """Return the number of steps of a bin in tables and figures; None to use rows without bins.
 
-        Of runs as long as the paper's it is the paper's, 2M. Else it is at most a tenth of a task,
-        in whole rows that divide it: all bins are of one task, and weigh the same.
+        Runs as long as the paper's have the paper's bins of 2M steps. In other runs, a bin has at
+        most a tenth of a task, and bins of whole rows divide the task, so that no bin has steps of
+        two tasks and all bins have the same weight.
         """
         task, row = self.steps_per_task(stream), self.row_steps(stream)
         if tasks * task >= 100_000_000:
@@ -110,11 +111,11 @@ class Agent(Factor):
         """Return the training program of a method.
 
         Args:
-          built: by the stream's `build`.
-          networks: how they are made.
-          optimizers: of the method.
-          tasks: how many there will be.
-          sample_scores: whether its reset method must be given per-sample scores.
+          built: the result of the stream's `build`.
+          networks: the description of the networks.
+          optimizers: the function that makes the optimizers of the method.
+          tasks: the number of tasks of the run.
+          sample_scores: whether the reset method of the method needs per-sample scores.
         """
         raise NotImplementedError
 
@@ -132,4 +133,4 @@ AGENTS: Registry[Agent] = Registry(
         "classifier": "continual_learning.agents.supervised.config:ClassifierConfig",
     },
 )
-"""By the name that files have for them."""
+"""The agents by the names that they have in files."""

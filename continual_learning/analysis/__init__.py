@@ -1,4 +1,4 @@
-"""From the folders of studies to tables."""
+"""Tables, curves and statistics of studies, from their folders."""
 
 from continual_learning.analysis.loading import load
 

@@ -1,4 +1,4 @@
-"""How a method adapts to each task: where it ends, how fast it gets there, what a switch costs."""
+"""How a method adapts to each task: its last value, its speed, and the cost of a switch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Adaptation(NamedTuple):
     """Measures of every seed in every task; NaN where there is nothing to measure.
 
     Attributes:
-      tasks: int64 [tasks], their numbers.
+      tasks: int64 [tasks], the numbers of the tasks.
       end: [seeds, tasks], the value at the task's last point.
-      area: [seeds, tasks], area under the task's curve, divided by its length: the mean of the
+      area: [seeds, tasks], the area under the task's curve, divided by its length: the mean of the
         values that were measured in the task.
       recovery_steps: [seeds, tasks], steps from the beginning of the task to the first value that
         is at least the highest one before the task; NaN if there is none, and in the first task.
       drop: [seeds, tasks], the last value before the task minus the first one in it; negative if
-        the switch was a gain, NaN in the first task.
+        the value rose at the switch, NaN in the first task.
     """
 
     tasks: np.ndarray
@@ -31,17 +31,17 @@ class Adaptation(NamedTuple):
 
 
 def adaptation(curves: Curves) -> Adaptation:
-    """Measures of every seed in every task.
+    """Return measures of every seed in every task.
 
-    Where a seed lacks the last point of a task, all that is measured of it in this task is NaN; a
-    task in which an unfinished run stands is left out. NaN within a task is passed over: the last
-    value before and the first one in a task are those that were measured.
+    If a seed lacks the last point of a task, all its measures of this task are NaN. The task that
+    an unfinished run has not completed is left out. NaN within a task is skipped: the last value
+    before a task and the first one in it are values that were measured.
 
-    A bin that begins in one task and ends in the next counts for the next, and blurs the drop: use
-    rows as they are, or bins that divide the task.
+    A bin that begins in one task and ends in the next counts for the next and blurs the drop, so
+    use rows as they are, or bins whose width divides the length of a task.
 
     Args:
-      curves: of any kind, whole or not.
+      curves: any curves, complete or not.
     """
     first = np.flatnonzero(np.diff(curves.tasks, prepend=curves.tasks[:1] - 1))
     last = np.append(first, len(curves.steps))[1:]

@@ -1,4 +1,4 @@
-"""From the table of studies to arrays: one metric of one method, seed by seed, over training."""
+"""One metric of one method over training, seed by seed, as arrays from the table of studies."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RETURNS = ("latest_return", "episode_return")
-"""Returns of robots; of those that are there, the first."""
+"""Columns of returns; the first one that a table has is used."""
 DEFAULT_METRIC = (*RETURNS, "test_accuracy", "train_accuracy", "online_accuracy")
-"""What says how well a method does; of those that are there, the first."""
+"""Columns that can measure how well a method does; the first one with values is used."""
 
 
 class CurvesError(ValueError):
-    """Metrics cannot be compared as they are: the message says what to do."""
+    """Metrics cannot be compared as they are; the message says what to do."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,13 +34,14 @@ class Curves:
     """One metric of one method over training.
 
     Attributes:
-      method: its name; if lanes have different hyper-parameters, with them: "cpr (max_reset=0.01)".
+      method: its name, followed by the hyper-parameters in which lanes differ, if any:
+        "cpr (max_reset=0.01)".
       metric: the column.
       seeds: int64 [seeds].
       steps: int64 [points], ascending, the same for all seeds: the end of each bin, or the step of
         each row.
       tasks: int64 [points], the task of the last row of the bin.
-      values: float64 [seeds, points]; NaN where nothing was measured, or not yet.
+      values: float64 [seeds, points]; NaN where nothing was measured (yet).
       expected: the last step of a finished run, if known.
     """
 
@@ -60,10 +61,10 @@ class Curves:
                 f"{list(self.values.shape)} and {list(self.tasks.shape)}."
             )
         if (np.diff(self.steps) <= 0).any():
-            raise CurvesError("steps must be ascending, each once.")
+            raise CurvesError("steps must be strictly ascending.")
 
     def whole(self) -> Curves:
-        """These curves if every seed has every point and the run is finished; else raises."""
+        """Return these curves; raise a CurvesError if a point is missing or the run unfinished."""
         reached = int(self.steps[-1]) if len(self.steps) else 0
         if not self.values.size:
             raise self._missing("it has no complete point yet")
@@ -83,7 +84,7 @@ class Curves:
         return self
 
     def common(self) -> Curves:
-        """Cut to the points that every seed has; where a finished run would end is left open."""
+        """Return the points that every seed has, as curves without an expected last step."""
         kept = ~np.isnan(self.values).any(axis=0)
         return dataclasses.replace(
             self,
@@ -95,14 +96,14 @@ class Curves:
 
     def _missing(self, what: str) -> CurvesError:
         return CurvesError(
-            f"{self.metric} of {self.method} is not whole: {what}. Finish the study (`continual "
+            f"{self.metric} of {self.method} is incomplete: {what}. Finish the study (`continual "
             "resume DIR`), bin the steps if a row may lack a value, leave out the seeds that are "
             "behind, or compare the points that all seeds have (`common()`)."
         )
 
 
 def main_metric(frame: pd.DataFrame) -> str:
-    """The column that says how well a method does: the first of `DEFAULT_METRIC` with values."""
+    """Return the column that measures how well a method does: the first of `DEFAULT_METRIC`."""
     for name in DEFAULT_METRIC:
         if name in metrics(frame) and frame[name].notna().to_numpy().any():
             return name
@@ -115,21 +116,22 @@ def main_metric(frame: pd.DataFrame) -> str:
 def curves(
     frame: pd.DataFrame, metric: str, *, bin: int | None = None, expected: int | None = None
 ) -> dict[str, Curves]:
-    """A metric of every method, as arrays.
+    """Return a metric of every method as arrays.
 
-    Bin k has the rows with k·bin < step ≤ (k + 1)·bin, and their mean is over the values that are
-    not NaN. A bin that a seed has not come to the end of is missing (NaN), except the last one of a
-    finished run, which ends with the run. Studies may bring different seeds of a method; the same
-    seed twice, or seeds of different settings, are refused.
+    Bin k has the rows with k·bin < step ≤ (k + 1)·bin, and its value is the mean of those that are
+    not NaN. A bin whose end a seed has not reached is missing (NaN), except the last one of a
+    finished run, which ends with the run. Several studies may have different seeds of a method;
+    the same seed twice, and seeds with different settings, are refused.
 
     Args:
       frame: from `load`.
       metric: the column. Infinite values are refused.
-      bin: its width in steps; None: the rows as they are.
-      expected: the last step of a finished run; None: as the studies say, if `load` found it.
+      bin: the width of a bin in steps; None for the rows as they are.
+      expected: the last step of a finished run; None for the one that `load` found, if any.
 
     Returns:
-      {method: curves} in the order of `style.colors`; lanes with other hyper-parameters apart.
+      {method: curves} in the order of `style.colors`; lanes with different hyper-parameters have
+      curves of their own.
     """
     values = _column(frame, metric)
     if bin is not None and (not isinstance(bin, int | np.integer) or bin < 1):
@@ -168,7 +170,7 @@ def _curves(
         at = int(infinite.argmax())
         raise CurvesError(
             f"{metric} of {label} is {values[at]} at step {step[at]:,} of seed {seed[at]}: the run "
-            "diverged. To treat that as not measured, replace it in the table by NaN: "
+            "diverged. To treat that as not measured, replace it with NaN in the table: "
             f"frame[{metric!r}] = frame[{metric!r}].replace([np.inf, -np.inf], np.nan)."
         )
     seeds, lane = np.unique(seed, return_inverse=True)
@@ -178,7 +180,7 @@ def _curves(
         twice = int(counts.argmax())
         raise CurvesError(
             f"{label} has more than one row of seed {seeds[twice // len(steps)]} at step "
-            f"{steps[twice % len(steps)]:,}: load each study once, and leave one of the rows."
+            f"{steps[twice % len(steps)]:,}: load each study once, and keep one of the rows."
         )
     tasks = np.zeros(len(steps), np.int64)
     tasks[point] = task
@@ -203,7 +205,7 @@ def _curves(
 
 
 def _lanes(rows: pd.DataFrame, method: str) -> Iterator[tuple[str, np.ndarray]]:
-    """(label, indices of its rows) of each combination of hyper-parameters that differ."""
+    """Yield (label, indices of its rows) for each combination of hyper-parameters that differ."""
     hyper: Any = rows.filter(regex=f"^{HYPER}")
     hyper = hyper.loc[:, hyper.nunique(dropna=False) > 1]
     if hyper.empty:
@@ -220,7 +222,7 @@ def _lanes(rows: pd.DataFrame, method: str) -> Iterator[tuple[str, np.ndarray]]:
 def _last_step(
     rows: pd.DataFrame, method: str, label: str, facts: dict[str, dict[str, Any]]
 ) -> int | None:
-    """The last step of a finished run; raises if studies bring runs that are not of one kind."""
+    """Return the last step of a finished run; raise a CurvesError if studies do not match."""
     if "study" not in rows:
         [fact] = facts.values() if len(facts) == 1 else [{}]
         return fact.get("last_step")
@@ -240,7 +242,7 @@ def _last_step(
 
 
 def _settings(fact: dict[str, Any], method: str) -> dict[str, Any]:
-    """All that makes a run of a method what it is, and not which or how many runs there are."""
+    """Return the settings that shape a run of a method: not its seeds, title or other methods."""
     experiment = fact.get("experiment")
     if not isinstance(experiment, dict):
         return {"experiment": experiment}
@@ -250,7 +252,7 @@ def _settings(fact: dict[str, Any], method: str) -> dict[str, Any]:
 
 
 def _column(frame: pd.DataFrame, metric: str) -> np.ndarray:
-    """The values of a metric, float64; raises if it is not there or not of numbers."""
+    """Return a metric, float64 [rows]; raise a CurvesError if the table lacks a column."""
     absent = [name for name in ("method", "seed", "step", "task") if name not in frame]
     if absent:
         raise CurvesError(f"The table lacks the columns {absent}: use one from `load`.")
@@ -268,7 +270,7 @@ def _column(frame: pd.DataFrame, metric: str) -> np.ndarray:
 
 
 def metrics(frame: pd.DataFrame) -> list[str]:
-    """Columns of numbers that were measured."""
+    """Return the names of the columns that hold measured numbers."""
     index = ("study", "method", "seed", "step", "task")
     numbers = frame.select_dtypes(["number", "bool"]).columns
     return [n for n in numbers if n not in index and not n.startswith(HYPER)]

@@ -1,4 +1,4 @@
-"""What is left of a task when others were learned after it, from evaluations on all of them."""
+"""How much of a task is left after later ones were learned, from evaluations on all tasks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from continual_learning.analysis.curves import Curves
 
 
 class Forgetting(NamedTuple):
-    """Measures of every seed on every task that others came after; NaN where one is missing.
+    """Measures of every seed on every task that others followed; NaN where a value is missing.
 
     Attributes:
       tasks: names of the tasks.
-      learned: [seeds, tasks], the value when the task was last trained on, at its end.
-      kept: [seeds, tasks], the value at the end of all.
+      learned: [seeds, tasks], the value at the end of the last training on the task.
+      kept: [seeds, tasks], the value at the end of all tasks.
     """
 
     tasks: tuple[str, ...]
@@ -27,30 +27,30 @@ class Forgetting(NamedTuple):
 
     @property
     def forgetting(self) -> np.ndarray:
-        """[seeds, tasks], what was lost; negative if later tasks helped."""
+        """The loss [seeds, tasks]; negative if later tasks helped."""
         return self.learned - self.kept
 
     @property
     def retention(self) -> np.ndarray:
-        """[seeds], what was kept of all tasks, as a share of what was learned of them.
+        """The sum of `kept` over tasks as a share of the sum of `learned` [seeds].
 
-        A task counts by what was learned of it, so that one that never was says nothing. NaN where
-        nothing was learned.
+        A task weighs as much as was learned on it, so a task that was never learned has no
+        influence. NaN where nothing was learned.
         """
         learned, kept = self.learned.sum(axis=1), self.kept.sum(axis=1)
         return np.divide(kept, learned, out=np.full_like(kept, np.nan), where=learned > 0)
 
 
 def forgetting(evaluations: Mapping[str, Curves], order: Sequence[str]) -> Forgetting:
-    """Compares the end of each task with the end of all.
+    """Compare the value at the end of each task with the value at the end of all tasks.
 
-    A task that is trained on several times counts from the last time, and one that is trained on
-    last not at all: nothing came after it.
+    A task that is trained on several times counts from the last time. The task that is trained on
+    last does not count, since nothing follows it.
 
     Args:
-      evaluations: {name of a task: the evaluations on it, rows as they are}, for all of `order`.
-      order: the name of each task in turn, as far as they are to be counted. All seeds should have
-        come to the end of the last of them.
+      evaluations: {name of a task: the unbinned evaluations on it}, for all of `order`.
+      order: the names of the tasks in turn, up to the last one that counts. All seeds should have
+        reached its end.
     """
     last = {name: i for i, name in enumerate(order) if name != order[-1]}
     ends = {name: adaptation(evaluations[name]).end for name in last}  # [seeds, tasks] each
@@ -62,6 +62,6 @@ def forgetting(evaluations: Mapping[str, Curves], order: Sequence[str]) -> Forge
 
 
 def column(task: str, metric: str = "") -> str:
-    """The column of the evaluations on a task: "eval_pick_place_success" of pick-place."""
+    """Return the column of evaluations on a task: "eval_pick_place_success" for pick-place."""
     name = re.sub(r"\W", "_", f"eval_{task}")
     return f"{name}_{metric}" if metric else name

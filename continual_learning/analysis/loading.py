@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from continual_learning import extras, plugins
 from continual_learning.analysis import style
-from continual_learning.schema.errors import StudyError
-from continual_learning.studies import spec
-from continual_learning.studies.contents import Part, parts, several
-from continual_learning.studies.store import manifest
+from continual_learning.studies.contents import several
+from continual_learning.studies.folder import StudyFolder, open_studies
 from continual_learning.studies.store.files import StoreError
 from continual_learning.studies.store.parts import HYPER, Parts, in_order, read_part
 
@@ -25,26 +23,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STUDIES = "studies"
-"""In the `attrs` of a table: what `load` knows of its studies."""
+"""The key in the `attrs` of a table of facts about its studies."""
 
 
 def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
-    """One tidy table of the metrics of one or more studies, running and killed ones too.
+    """Return one tidy table of the metrics of studies, also of running and killed ones.
 
-    Every complete part is shown, also those after the newest checkpoint, and none twice. Those
-    are written anew when the study is resumed.
+    The table has every complete part once, also parts after the newest checkpoint, which are
+    written again when the study is resumed.
 
     Args:
-      folders: the folder of a study, or several. One with jobs stands for the studies of those
-        that have rows, and that of a sweep for all its runs, each as far as it came.
+      folders: the folder of a study, or several folders. A folder with jobs stands for the studies
+        of the jobs that have rows, and the folder of a sweep for all its runs.
 
     Returns:
       Columns `method`, `seed`, `step`, `task`, hyper-parameters (`hyper_…`), metrics; sorted by
       method, hyper-parameters, seed, step, task. A column that a method lacks is NaN in its rows.
       With several folders, or jobs, the first column `study` is the folder of the study.
-      `attrs["studies"]` has of each folder the `experiment` and the `last_step` of a run that is
-      finished (None where the experiment is not known); pandas keeps it when rows are chosen, not
-      when tables are put together.
+      `attrs["studies"]` has the `experiment` of every folder and the `last_step` of a finished run
+      (None where the experiment is not known). pandas keeps it when it selects rows, but not when
+      it concatenates tables.
     """
     one = isinstance(folders, str | Path)
     single = one and not several(Path(folders))
@@ -58,24 +56,25 @@ def load(folders: str | Path | Iterable[str | Path]) -> pd.DataFrame:
         {str(path) for path, real in zip(paths, seen, strict=True) if seen.count(real) > 1}
     )
     if twice:
-        raise ValueError(f"A folder is given twice, so its rows would be too: {twice}.")
-    return _frame({str(each.path): _study(each) for each in found}, single)
+        raise ValueError(f"A folder is given twice, so its rows would appear twice: {twice}.")
+    return _frame(found, single)
 
 
-def load_part(part: Part) -> pd.DataFrame:
-    """`load` of a single study, of some of its lanes."""
-    return _frame({str(part.path): _study(part)}, single=True)
+def load_study(folder: StudyFolder) -> pd.DataFrame:
+    """Return the table of a single study, with the lanes that are kept."""
+    return _frame([folder], single=True)
 
 
-def _frame(tables: Mapping[str, pa.Table], single: bool) -> pd.DataFrame:
+def _frame(folders: Sequence[StudyFolder], single: bool) -> pd.DataFrame:
     import pyarrow as pa
 
+    tables = list(map(_rows, folders))
     if single:
-        [table] = tables.values()
+        [table] = tables
     else:
         named = [
-            table.add_column(0, "study", pa.array([path] * len(table), pa.string()))
-            for path, table in tables.items()
+            table.add_column(0, "study", pa.array([str(folder.path)] * len(table), pa.string()))
+            for folder, table in zip(folders, tables, strict=True)
         ]
         try:
             table = pa.concat_tables(named, promote_options="permissive")
@@ -88,63 +87,57 @@ def _frame(tables: Mapping[str, pa.Table], single: bool) -> pd.DataFrame:
     frame = table.select([*first, *in_order(columns)]).to_pandas()
     hyper = [name for name in columns if name.startswith(HYPER)]
     frame = frame.sort_values([*first, *hyper, "seed", "step", "task"], ignore_index=True)
-    frame.attrs[STUDIES] = {path: _facts(Path(path)) for path in tables}
+    frame.attrs[STUDIES] = {str(folder.path): _facts(folder) for folder in folders}
     return frame
 
 
-def _with_rows(folder: Path) -> list[Part]:
-    """The folder of a study as it is; of a tree or a sweep, the studies that have rows."""
+def _with_rows(folder: Path) -> list[StudyFolder]:
+    """Return the study of a folder, or the studies with rows of a tree or a sweep."""
+    found = open_studies(folder)
     if not several(folder):
-        return [Part(folder)]
-    found = [each for each in parts(folder) if _files(Parts(each.path / "metrics"))]
+        return found
+    found = [each for each in found if _files(each.rows)]
     if not found:
         raise StoreError(f"{folder} has no metrics yet: they come with the first chunk of a job.")
     return found
 
 
-def _study(part: Part) -> pa.Table:
-    """All rows of a study, or those of some lanes, method by method."""
+def _rows(folder: StudyFolder) -> pa.Table:
+    """Return all rows of a study, or those of the lanes that are kept, method by method."""
     import pyarrow as pa
 
-    folder = part.path
-    study, _ = manifest.read(folder)  # raises if this is no study, or one of a newer schema
-    parts = Parts(folder / "metrics")
     try:
-        tables = [read_part(path) for path in _files(parts)]
-    except FileNotFoundError:  # the study was resumed in this very moment: look again
-        tables = [read_part(path) for path in _files(parts)]
+        tables = [read_part(path) for path in _files(folder.rows)]
+    except FileNotFoundError:  # The study was resumed at this moment: read it again.
+        tables = [read_part(path) for path in _files(folder.rows)]
     if not tables:
         raise StoreError(
-            f"{folder} has no metrics yet: the first part comes when the first chunk is done."
+            f"{folder.path} has no metrics yet: the first part comes when the first chunk is done."
         )
-    if part.lanes is not None:
-        tables = [_of_lanes(table, len(study["seeds"]), part.lanes) for table in tables]
+    if folder.kept is not None:
+        lanes = len(folder.stored["seeds"])
+        tables = [_of_lanes(table, lanes, folder.kept) for table in tables]
     return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _of_lanes(table: pa.Table, count: int, lanes: Sequence[int]) -> pa.Table:
-    """The rows of these of `count` lanes; in a part, those of a lane are side by side."""
+    """Return the rows of some of `count` lanes; the rows of a lane are contiguous in a part."""
     each = len(table) // count
     return table.take([lane * each + row for lane in lanes for row in range(each)])
 
 
-def _facts(folder: Path) -> dict[str, Any]:
-    """What a study runs, and where its runs end."""
-    study, _ = manifest.read(folder)
-    style.note(study)
-    for plugin in plugins.absent(study):
+def _facts(folder: StudyFolder) -> dict[str, Any]:
+    """Return the experiment of a study, and the last step of its runs."""
+    style.note(folder.stored)
+    for plugin in plugins.absent(folder.stored):
         _warn(plugin)
-    experiment = study.get("experiment")
-    try:
-        known = spec.from_dict(experiment) if isinstance(experiment, dict) else None
-    except (StudyError, TypeError):  # of another version
-        known = None
-    return {"experiment": experiment, "last_step": None if known is None else known.steps}
+    end = None if folder.experiment is None else folder.experiment.steps
+    return {"experiment": folder.stored.get("experiment"), "last_step": end}
 
 
 @functools.cache
 def _warn(plugin: plugins.Plugin) -> None:
-    """Say once that the code of a study is not here, of which its rows need nothing."""
+    """Warn that the plug-in of a study is not loaded, which its rows do not need."""
     print(
         f"Warning: the plug-in {plugin.file} is not loaded; names and colors of its methods are "
         f"those that the study recorded. To load it: --plugin {shlex.quote(plugin.file)}",

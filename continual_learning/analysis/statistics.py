@@ -1,8 +1,8 @@
 """Statistics over runs: interquartile means, bootstrap intervals, profiles, improvement.
 
-Scores are arrays [runs, tasks] or [runs, points]: axis 0 is runs. Where a score is NaN, so is what
-depends on it; nothing is left out of a mean in silence. Agarwal et al. (2021), "Deep Reinforcement
-Learning at the Edge of the Statistical Precipice", say what these are for; rliable is their code.
+Scores are arrays [runs, tasks] or [runs, points]: axis 0 is runs. A statistic that depends on a NaN
+is NaN: no mean leaves a value out silently. Agarwal et al. (2021), "Deep Reinforcement Learning at
+the Edge of the Statistical Precipice", explain these statistics; rliable is their code.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ Axis = int | tuple[int, ...] | None
 
 
 class Interval(NamedTuple):
-    """The ends of a confidence interval: numbers, or arrays where the statistic is one."""
+    """The ends of a confidence interval: numbers, or arrays if the statistic is an array."""
 
     low: Any
     high: Any
 
 
 def iqm(x: ArrayLike, axis: Axis = 0) -> Any:
-    """Interquartile mean: without the lowest and the highest quarter of the values.
+    """Return the interquartile mean, without the lowest and the highest quarter of the values.
 
-    Of n values ⌊n/4⌋ are left out at each end (9 of 15 are kept), as by
-    `scipy.stats.trim_mean(x, 0.25)` and rliable, whose IQM of [runs, tasks] is `iqm(x, axis=None)`.
-    Of fewer than four values it is the mean.
+    Of n values it leaves out ⌊n/4⌋ at each end (it keeps 9 of 15), as `scipy.stats.trim_mean(x,
+    0.25)` and rliable do. Rliable's IQM of [runs, tasks] is `iqm(x, axis=None)`. Of fewer than four
+    values it is the mean.
     """
     values = np.sort(_flat(x, axis), axis=0)  # NaN last
     cut = len(values) // 4
@@ -37,10 +37,10 @@ def iqm(x: ArrayLike, axis: Axis = 0) -> Any:
 
 
 def iqm_as_published(x: ArrayLike, axis: Axis = 0) -> Any:
-    """Mean of the values from the 25th to the 75th percentile, as the paper's scripts compute it.
+    """Return the mean from the 25th to the 75th percentile, as the paper's scripts compute it.
 
-    The percentiles are interpolated, so that only 7 of 15 values are kept where `iqm` keeps 9. Of
-    fewer than four values it is the mean.
+    The percentiles are interpolated, so it keeps only 7 of 15 values where `iqm` keeps 9. Of fewer
+    than four values it is the mean.
     """
     values = _flat(x, axis)
     if len(values) < 4:
@@ -51,35 +51,35 @@ def iqm_as_published(x: ArrayLike, axis: Axis = 0) -> Any:
 
 
 def iqr(x: ArrayLike, axis: Axis = 0) -> tuple[Any, Any]:
-    """The 25th and the 75th percentile, interpolated as NumPy does."""
+    """Return the 25th and the 75th percentile, interpolated as NumPy does by default."""
     low, high = np.percentile(_flat(x, axis), [25, 75], axis=0)
     return low[()], high[()]
 
 
 def mean(x: ArrayLike, axis: Axis = 0) -> Any:
-    """Mean."""
+    """Return the mean."""
     return _flat(x, axis).mean(axis=0)
 
 
 def median(x: ArrayLike, axis: Axis = 0) -> Any:
-    """Median. That of rliable, over tasks of the mean over runs, is `median(mean(x))`."""
+    """Return the median; rliable's, over tasks of the mean over runs, is `median(mean(x))`."""
     return np.median(_flat(x, axis), axis=0)
 
 
 def optimality_gap(x: ArrayLike, gamma: float = 1.0, axis: Axis = None) -> Any:
-    """By how much scores are short of `gamma` on average; those above it count as `gamma`."""
+    """Return how far scores are below `gamma` on average; higher ones count as `gamma`."""
     return gamma - np.minimum(_flat(x, axis), gamma).mean(axis=0)
 
 
 def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> np.ndarray:
-    """The share of runs and tasks whose score is above each threshold (the score distribution).
+    """Return the share of runs and tasks with a score above each threshold.
 
     Args:
       scores: [runs, tasks], or [runs].
       thresholds: [thresholds].
 
     Returns:
-      [thresholds].
+      The shares [thresholds], which Agarwal et al. (2021) call the score distribution.
     """
     ordered, thresholds = np.sort(_flat(scores, None)), np.asarray(thresholds, np.float64)
     if np.isnan(thresholds).any():
@@ -90,7 +90,7 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> np.ndarray:
 
 
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
-    """How likely a run of `x` is better than one of `y`: mean over tasks, ties count half.
+    """Return how likely a run of `x` beats one of `y`: mean over tasks, ties count half.
 
     Args:
       x: [runs, tasks], or [runs] of a single task.
@@ -112,22 +112,23 @@ def bootstrap(
     confidence: float = 0.95,
     key: int = 0,
 ) -> Interval:
-    """Percentile interval of a statistic by the stratified bootstrap, as rliable's.
+    """Return the percentile interval of a statistic by rliable's stratified bootstrap.
 
-    In every repetition the runs of each task are drawn anew with replacement, independently of
-    other tasks and samples. So tasks must be runs of their own: the points of one curve are not,
-    and a statistic that puts them together needs one number a run first, such as their mean.
+    Every repetition draws the runs of each task with replacement, independently of other tasks and
+    samples. Tasks must therefore be independent runs. The points of one curve are not: reduce them
+    to one number for each run first, such as their mean.
 
     Args:
-      statistic: of as many arrays as there are samples, of their shapes; a number or an array.
-      *samples: each [runs], [runs, tasks], or [runs, tasks, …].
-      repeats: how many repetitions.
-      confidence: share of the repetitions that are within.
-      key: of the draws: the same key, the same interval.
+      statistic: a function of as many arrays as there are samples, of their shapes; it returns a
+        number or an array.
+      *samples: arrays [runs], [runs, tasks] or [runs, tasks, …].
+      repeats: the number of repetitions.
+      confidence: the share of the repetitions that the interval contains.
+      key: the seed of the draws; the same key gives the same interval.
 
     Returns:
-      The interval, in the shape of the statistic. NaN where the statistic is NaN, and of a single
-      run, which says nothing of others.
+      The interval, in the shape of the statistic. It is NaN where the statistic is NaN, and for a
+      single run, which tells nothing about others.
     """
     arrays = [_finite(sample) for sample in samples]
     if not arrays or any(array.ndim == 0 or array.size == 0 for array in arrays):
@@ -165,7 +166,7 @@ def _taken(values: np.ndarray, picks: np.ndarray) -> np.ndarray:
 
 
 def _flat(x: ArrayLike, axis: Axis) -> np.ndarray:
-    """The values with the axes to reduce as one, the first."""
+    """Return the values with the axes to reduce merged into the first: [reduced, …]."""
     values = np.atleast_1d(_finite(x))
     axes = range(values.ndim) if axis is None else np.atleast_1d(axis)
     values = np.moveaxis(values, axes, range(len(axes)))
@@ -186,5 +187,5 @@ def _by_task(name: str, scores: ArrayLike) -> np.ndarray:
 
 
 def _unless_missing(marker: np.ndarray, values: np.ndarray) -> Any:
-    """The values, NaN where the marker is."""
+    """Return the values, with NaN wherever the marker is NaN."""
     return np.where(np.isnan(marker), np.nan, values)[()]

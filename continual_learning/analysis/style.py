@@ -1,4 +1,4 @@
-"""How methods look in every figure: one color and one name each."""
+"""How methods look in every figure: every method has one color and one name."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ class Look(NamedTuple):
     """How a method looks.
 
     Attributes:
-      label: as it is written in text.
-      color: as "#RRGGBB"; None for one that is free.
+      label: its name in text.
+      color: "#RRGGBB"; None for any color that is free.
     """
 
     label: str
     color: str | None
 
 
-# Wong's colors, as those of reset methods, and two that stay apart from them.
+# A color of Wong's palette, as reset methods have, and two that differ clearly from all of them.
 _OPTIMIZERS = {
     "adam": Look("Adam", "#D55E00"),
     "muon": Look("Muon", "#7A5195"),
     "adamw": Look("AdamW", "#8C564B"),
 }
 OTHERS = ("#4D4D4D", "#117733", "#882255", "#6699CC", "#999933", "#AA4466")
-"""Colors of methods that have none of their own, in order of their names."""
+"""Colors for methods without one of their own, in the order of their names."""
 
-_recorded: dict[str, Look] = {}  # of methods whose code is not here
+_recorded: dict[str, Look] = {}  # methods whose code is not installed
 
 
 def note(study: Mapping[str, Any]) -> None:
-    """Remember how methods look whose code is not here, as a study recorded it."""
+    """Remember how a study recorded the looks of methods whose code is not installed."""
     match study.get("looks"):
         case {**recorded}:
             for method, look in recorded.items():
@@ -41,7 +41,7 @@ def note(study: Mapping[str, Any]) -> None:
 
 
 def looks() -> dict[str, Look]:
-    """Return how methods look, in the order in which figures show them."""
+    """Return the look of every method, in the order in which figures show them."""
     entries = registry.registered().items()
     resets = {name: Look(entry.label, entry.color) for name, entry in entries}
     adam = {"adam": _OPTIMIZERS["adam"]}
@@ -51,8 +51,8 @@ def looks() -> dict[str, Look]:
 def colors(methods: Iterable[str]) -> dict[str, str]:
     """Return a color for each method, in the order in which figures show them.
 
-    Methods with a color of their own come first and always have it; the colors of others depend on
-    which are shown beside them.
+    Methods with a color of their own come first and always have it; the colors of the others depend
+    on the methods that are shown beside them.
     """
     shown, known = set(methods), looks()
     own = {name: look.color for name, look in known.items() if name in shown and look.color}
@@ -62,7 +62,7 @@ def colors(methods: Iterable[str]) -> dict[str, str]:
 
 
 def name(method: str) -> str:
-    """Return a method as it is written in text; unknown ones as they are."""
+    """Return the name of a method in text; an unknown method keeps its own."""
     found = looks().get(method)
     return method if found is None else found.label
 

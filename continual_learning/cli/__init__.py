@@ -1,6 +1,6 @@
 """The command line, `continual`.
 
-JAX is imported by what needs it, so that help and lists come at once.
+Only functions that need JAX import it, so that help and lists appear at once.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from continual_learning.studies.memory import exhausted
 from continual_learning.studies.store.files import MachineError, of_machine
 
 FAILED = 2
-"""Exit code where the message says what to put right."""
+"""The exit code of an error that the user can correct, as the message explains."""
 
 RUN_FAILED = 1
-"""Exit code where a run, or some jobs, failed."""
+"""The exit code if a run or some jobs failed."""
 
 MACHINE = 3
-"""Exit code where the machine is in the way: a disk, permissions, memory, another process."""
+"""The exit code of an error of the machine: a disk, permissions, memory, another process."""
 
 READER_GONE = 128 + 13
-"""Exit code of a program whose output nobody reads any more (SIGPIPE), as of `| head -1`."""
+"""The exit code if nobody reads the output any more (SIGPIPE), as in `| head -1`."""
 
 _WITHOUT_PLUGINS = ("completion", "doctor")
 """Commands that name no experiment, method or study."""
@@ -43,17 +43,17 @@ _FIRST = """first steps:
   continual run random_labels --scale short --methods adam,cpr --out runs/first
   continual report runs/first                       a page with its curves and tables
   continual COMMAND --help                          the options of a command"""
-"""How to begin, after the list of commands."""
+"""The first steps, which follow the list of commands."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command, that of the process if none is given; the exit code."""
+    """Run a command, by default that of the process; return the exit code."""
     if argv is not None:
         return _main(list(argv))
     try:
         code = _main(sys.argv[1:])
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends already
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # The process is ending already.
         print("continual: interrupted", file=sys.stderr)
         code = prefetch.INTERRUPTED
     prefetch.leave(code)
@@ -67,9 +67,9 @@ def _main(words: list[str]) -> int:
                 raise StudyError(f"{word!r} is not UTF-8: use another name.")
         args = _parse(words)
         code = args.command(args)
-        # Output that is flushed after the end fails where nobody can catch it.
+        # An error of a flush after the end could not be caught.
         return READER_GONE if _reader_gone() else code
-    except SystemExit:  # of help and version
+    except SystemExit:  # Help and version end like this.
         if _reader_gone():
             return READER_GONE
         raise
@@ -83,7 +83,7 @@ def _main(words: list[str]) -> int:
 
 
 def _is_text(word: str) -> bool:
-    """Whether it is UTF-8, which files, logs and terminals need."""
+    """Return whether a word is UTF-8, which files, logs and terminals need."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -92,7 +92,7 @@ def _is_text(word: str) -> bool:
 
 
 def _reader_gone(text: str = "") -> bool:
-    """Writes all that is to be written; whether nobody reads it, so that the rest goes nowhere."""
+    """Flush the output; return whether nobody reads it, and discard the rest in this case."""
     try:
         print(text, end="", flush=True)
     except BrokenPipeError:
@@ -102,7 +102,7 @@ def _reader_gone(text: str = "") -> bool:
 
 
 def _expected(error: Exception) -> bool:
-    """Whether the message is for the user: an error of a class of ours, a file, or an extra."""
+    """Return whether the message is for the user: an error of this package, a file or an extra."""
     ours = type(error).__module__.startswith("continual_learning.")
     extra = isinstance(error, ImportError) and "pip install" in str(error)
     return ours or extra or isinstance(error, OSError) or exhausted(error)
@@ -125,13 +125,13 @@ def _message(error: Exception) -> str:
 
 
 def _overview(args: argparse.Namespace) -> int:
-    """What the command without arguments says."""
+    """Print the text of the command without arguments."""
     print(f"{args.overview()}\n{_FIRST}")
     return 0
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises where argparse would print its usage and exit."""
+    """A parser that raises an error where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
         raise StudyError(f"{message} (`{self.prog} --help` explains the options)")
@@ -167,15 +167,15 @@ def _parse(words: list[str]) -> argparse.Namespace:
     parser.set_defaults(commands=known)
     args, rest = parser.parse_known_args(words)
     if hasattr(args, "folders") and not any(word.startswith("-") for word in rest):
-        # argparse takes folders from one place alone: `table ID --format tex DIR` has them in two.
+        # argparse takes folders from one place only, but `table ID --format tex DIR` has two.
         args.folders, rest = [*args.folders, *map(Path, rest)], []
     if rest:
-        _unrecognised(args.parser, rest)
+        _unrecognized(args.parser, rest)
     return args
 
 
 def _load_plugins(words: list[str]) -> None:
-    """Loads the files that the words name: which options there are depends on them."""
+    """Load the files that the words name, because the options depend on them."""
     if not words or words[0].startswith("-") or words[0] in _WITHOUT_PLUGINS:
         return
     parser = _Parser(prog=f"continual {words[0]}", add_help=False, allow_abbrev=False)
@@ -194,7 +194,7 @@ def _add_plugin(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _unrecognised(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:
+def _unrecognized(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:
     wrong = words[0].partition("=")[0]
     if wrong.startswith("--"):
         flags = [flag for action in parser._actions for flag in action.option_strings]

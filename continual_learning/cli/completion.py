@@ -1,4 +1,4 @@
-"""Completion of the command in a shell, made from its own parser."""
+"""Completion of the command in a shell, which is made from its parser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from continual_learning.studies import registry
 
 SHELLS = ("bash", "zsh")
 
-# Zsh runs the function of bash, which its own compatibility layer provides.
+# Zsh runs the function of bash by its compatibility layer.
 _ZSH = "autoload -Uz compinit bashcompinit && compinit -u && bashcompinit\n"
 _SCRIPT = """{zsh}_continual() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} words
@@ -28,15 +28,15 @@ complete -o default -F _continual continual
 
 
 def add(command: Any) -> None:
-    """Adds the command.
+    """Add the command.
 
     Args:
-      command: (name, function, help, more) -> its parser.
+      command: a function (name, function, help, more) -> parser of the command.
     """
     parser = command(
         "completion",
         _completion,
-        "print what makes a shell complete this command",
+        "print the script with which a shell completes this command",
         ' Bash: put `eval "$(continual completion bash)"` into ~/.bashrc; zsh likewise, with zsh '
         "and ~/.zshrc.",
     )

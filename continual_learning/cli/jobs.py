@@ -7,24 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning import extras
 from continual_learning.cli import options
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, command
+from continual_learning.studies.options import RunOptions
 
 _OWNERS = {"parallel": "local", "slurm": "submitit", "ray": "ray"}
-"""{option: the launcher that it is for}."""
+"""{option: its launcher}."""
 
 
 def add_launching(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that choose a launcher."""
-    add: Any = parser.add_argument_group("jobs, each a process of its own").add_argument
-    add("--launcher", metavar="NAME", help="who runs them: local, submitit (SLURM) or ray")
+    """Add the options that choose a launcher."""
+    add: Any = parser.add_argument_group("jobs, which are processes of their own").add_argument
+    add("--launcher", metavar="NAME", help="launcher of the jobs: local, submitit (SLURM) or ray")
     add(
         "--parallel",
         type=options.argument(_positive),
         metavar="N",
-        help="local: how many at a time (default: one on each GPU, or one)",
+        help="local: how many run at a time (default: one on every GPU, or one)",
     )
     for launcher, flag, example in (
         ("submitit", "--slurm", "partition=gpu gpus_per_node=1 timeout_min=120"),
@@ -34,17 +34,17 @@ def add_launching(parser: argparse.ArgumentParser) -> None:
 
 
 def add_dividing(parser: argparse.ArgumentParser) -> None:
-    """Adds the option that says what a job is."""
+    """Add the option that says how many seeds a job has."""
     parser.add_argument(
         "--seeds-per-job",
         type=options.argument(_positive),
         metavar="N",
-        help="seeds of a method that run together (default: all of them)",
+        help="number of seeds of a method that run together (default: all of them)",
     )
 
 
 def chosen(args: argparse.Namespace) -> bool:
-    """Whether a launcher is asked for; raises if there are only options for one."""
+    """Return whether the options name a launcher; raise an error if they are only its options."""
     if args.launcher is None:
         for name in (*_OWNERS, "seeds_per_job"):
             if getattr(args, name, None) is not None:
@@ -57,51 +57,61 @@ def run(
     experiment: Any,
     methods: Sequence[str],
     seeds: Sequence[int],
-    running: dict[str, Any],
+    how: RunOptions,
 ) -> int:
-    """Divides a study into jobs and runs them; the exit code."""
-    extras.require("studies")
+    """Divide a study into jobs and run them; return the exit code.
+
+    Args:
+      args: the options.
+      experiment: the experiment of the study.
+      methods: its methods.
+      seeds: its seeds.
+      how: the options with which every job is run.
+    """
     from continual_learning.jobs import manage
     from continual_learning.jobs.job import divide
 
     jobs = divide(experiment, methods, seeds, args.seeds_per_job)
-    return manage.begin(args.out, jobs, asked_launcher(args), running_of(running))
+    return manage.begin(args.out, jobs, asked_launcher(args), how)
 
 
-def resume(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> int | None:
-    """Goes on with the jobs or the sweep of a folder; the exit code, None if it has one study."""
+def resume(args: argparse.Namespace, folder: Path, how: RunOptions) -> int | None:
+    """Resume the jobs or the sweep of a folder.
+
+    Args:
+      args: the options.
+      folder: the folder.
+      how: the options with which every job is run.
+
+    Returns:
+      The exit code, or None if the folder holds one study.
+    """
     if _is_sweep(folder):
-        return _resume_sweep(args, folder, running)
+        return _resume_sweep(args, folder, how)
     if not _is_tree(folder):
         if args.retry or args.launcher is not None:
             raise StudyError(
                 f"{folder} is one study, without jobs: leave out --retry and --launcher."
             )
         return None
-    extras.require("studies")
     from continual_learning.jobs import manage
 
     launcher = asked_launcher(args) if chosen(args) else None
-    return manage.resume(folder, launcher, running_of(running), retry=args.retry)
+    return manage.resume(folder, launcher, how, retry=args.retry)
 
 
-def _resume_sweep(args: argparse.Namespace, folder: Path, running: dict[str, Any]) -> int:
+def _resume_sweep(args: argparse.Namespace, folder: Path, how: RunOptions) -> int:
     if args.until_task is not None:
         raise StudyError(f"{folder} is a sweep: leave out --until-task.")
-    for extra in ("studies", *running["sinks"]):
-        extras.require(extra)
-    from continual_learning.cli import sweep_runs
-    from continual_learning.studies import launch
+    from continual_learning.sweeps import launch
 
-    launch.prepare(running["deterministic"], running["trust_modules"])
-    return sweep_runs.resume(folder, checked_launcher(args), running, retry=args.retry)
+    return launch.resume(folder, how, launcher=checked_launcher(args), retry=args.retry)
 
 
 def status(folder: Path) -> str | None:
-    """How far the jobs of a folder, or its sweep, are; None if it has one study."""
+    """Return the progress of the jobs or the sweep of a folder; None if it holds one study."""
     if not _is_tree(folder) and not _is_sweep(folder):
         return None
-    extras.require("studies")
     from continual_learning.jobs import manage
     from continual_learning.sweeps import status
 
@@ -109,7 +119,7 @@ def status(folder: Path) -> str | None:
 
 
 def check_single(folder: Path) -> None:
-    """Raises if a folder has jobs, where one study is needed."""
+    """Raise a StudyError if a folder holds jobs, where one study is needed."""
     if _is_tree(folder) or _is_sweep(folder):
         raise StudyError(
             f"{folder} holds jobs: name the folder of one of them, such as "
@@ -130,7 +140,7 @@ def _is_sweep(folder: Path) -> bool:
 
 
 def checked_launcher(args: argparse.Namespace) -> dict[str, Any] | None:
-    """The launcher that the options describe as plain data, if they do, and if it can work here."""
+    """Return the launcher of the options as plain data, or None; raise if it cannot work here."""
     if not chosen(args):
         return None
     from continual_learning.jobs import launchers
@@ -141,7 +151,7 @@ def checked_launcher(args: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def asked_launcher(args: argparse.Namespace) -> Any:
-    """The launcher that the options describe."""
+    """Return the launcher that the options describe."""
     from continual_learning.jobs import launchers
 
     for name, owner in _OWNERS.items():
@@ -158,7 +168,7 @@ def asked_launcher(args: argparse.Namespace) -> Any:
 
 
 def _values(flag: str, texts: list[str]) -> dict[str, Any]:
-    """`["partition=gpu", "nodes=1"]` as {"partition": "gpu", "nodes": 1}."""
+    """Return {"partition": "gpu", "nodes": 1} for `["partition=gpu", "nodes=1"]`."""
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -170,13 +180,6 @@ def _values(flag: str, texts: list[str]) -> dict[str, Any]:
         if found[name] is None:
             raise StudyError(f"{flag} {text}: leave it out instead.")
     return found
-
-
-def running_of(given: dict[str, Any]) -> Any:
-    """Options of a study as those of jobs."""
-    from continual_learning.jobs.running import Running
-
-    return Running(**{**given, "sinks": tuple(given["sinks"])})
 
 
 def _positive(text: str) -> int:

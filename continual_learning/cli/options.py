@@ -1,4 +1,4 @@
-"""Command-line options made from the fields of an experiment."""
+"""Command-line options that are made from the fields of an experiment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from continual_learning.schema import bounds
+from continual_learning.schema import bounds, earlier
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import Field, fields_of
 from continual_learning.studies.experiment import FACTORS, Experiment, MethodSpec
@@ -52,11 +52,11 @@ RESERVED = frozenset(
         "wandb",
     ]
 )
-"""What commands call their own options; fields of users may have these names, too."""
+"""Names of the commands' own options, which fields of users may have, too."""
 
 
 def add_scale(parser: argparse.ArgumentParser, spec: Experiment | None) -> None:
-    """Adds --scale and --set, and where the experiment is known an option for every field."""
+    """Add --scale and --set, and an option for every field if the experiment is known."""
     scales = ["paper", *spec.scales] if spec else ["paper", "short", "smoke"]
     parser.add_argument(
         "--scale",
@@ -82,7 +82,7 @@ def add_scale(parser: argparse.ArgumentParser, spec: Experiment | None) -> None:
 
 
 def resolve(spec: Experiment, args: argparse.Namespace) -> Experiment:
-    """The experiment with the values that the options name."""
+    """Return the experiment with the values of the options."""
     known = [name for name, each in spec.fields().items() if _is_option(each)]
     known = [f"{spec.part_of(n)}.{n}" if n in RESERVED else n for n in known]
     given = {name: value for name, value in vars(args).items() if name in known}
@@ -94,10 +94,11 @@ def resolve(spec: Experiment, args: argparse.Namespace) -> Experiment:
 
 
 def assignment(spec: Experiment, text: str) -> tuple[str, Any]:
-    """`tasks=10` or `cpr.max_reset=0.02` as a name and a value."""
+    """Return the name and the value of `tasks=10` or `cpr.max_reset=0.02`."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name or not value:
         raise StudyError(f"--set {text}: write NAME=VALUE, such as cpr.max_reset=0.02.")
+    name = earlier.current(name)
     part, dot, _ = name.partition(".")
     if not dot or part in FACTORS:
         known = spec.field(name)
@@ -116,7 +117,7 @@ def assignment(spec: Experiment, text: str) -> tuple[str, Any]:
 
 
 def seeds(text: str) -> list[int]:
-    """`5` is 0 … 4, `3,7` those two, `10:15` is 10 … 14."""
+    """Return the seeds of `5` (0 … 4), `3,7` (these two) or `10:15` (10 … 14)."""
     parts = [f"0:{text}"] if re.fullmatch(r"\d+", text, re.ASCII) else text.split(",")
     found: list[int] = []
     for part in parts:
@@ -141,7 +142,7 @@ def seeds(text: str) -> list[int]:
 
 
 def seconds(text: str) -> float:
-    """`90`, `90s`, `8m` or `1.5h` in seconds."""
+    """Return the seconds of `90`, `90s`, `8m` or `1.5h`."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text, re.ASCII)
     if match is None or not 0 < float(match[1]) * _SECONDS[match[2]] <= _LONGEST:
         raise StudyError(
@@ -152,12 +153,12 @@ def seconds(text: str) -> float:
 
 
 def tasks(text: str) -> int:
-    """`2` as a number of tasks, at least 1."""
+    """Return the number of tasks of `2`, at least 1."""
     return bounds.parse_whole("--until-task", text, 1)
 
 
 def size(text: str) -> tuple[int, int]:
-    """`480x360` as (480, 360)."""
+    """Return (480, 360) for `480x360`."""
     match = re.fullmatch(r"(\d{1,9})x(\d{1,9})", text, re.ASCII)
     if match is None:
         raise StudyError(f"--size must be WIDTHxHEIGHT, such as 480x360; got {bounds.shown(text)}.")
@@ -165,12 +166,12 @@ def size(text: str) -> tuple[int, int]:
 
 
 def numbers(flag: str, texts: list[str], example: str) -> dict[str, float]:
-    """`["gravity=0.5"]` as {"gravity": 0.5}.
+    """Return {"gravity": 0.5} for `["gravity=0.5"]`.
 
     Args:
-      flag: what they were given with.
-      texts: each a name and a number.
-      example: such as they should be.
+      flag: the option that the texts were given with.
+      texts: names with their numbers.
+      example: an example for the error message.
     """
     found: dict[str, float] = {}
     for text in texts:
@@ -184,7 +185,7 @@ def numbers(flag: str, texts: list[str], example: str) -> dict[str, float]:
 
 
 def methods(spec: Experiment, text: str | None) -> list[str]:
-    """`adam,cpr` as a list of the experiment's methods; all of them for None."""
+    """Return `adam,cpr` as a list of the experiment's methods, or all of them for None."""
     if text is None:
         return list(spec.methods)
     chosen = names(text)
@@ -197,12 +198,12 @@ def methods(spec: Experiment, text: str | None) -> list[str]:
 
 
 def names(text: str) -> list[str]:
-    """`adam,cpr` as a list."""
+    """Return `adam,cpr` as a list."""
     return [name.strip() for name in text.split(",")]
 
 
 def argument(parse: Callable[[str], Value]) -> Callable[[str], Value]:
-    """`parse` for argparse, which would otherwise hide the message of its error."""
+    """Return `parse` for argparse, which would otherwise hide the message of its error."""
 
     def parsed(text: str) -> Value:
         try:
@@ -214,18 +215,20 @@ def argument(parse: Callable[[str], Value]) -> Callable[[str], Value]:
 
 
 def _is_option(each: Field) -> bool:
-    """Whether the field has an option of its own; `seeds` has one that can say more."""
+    """Return whether a field has an option of its own; the option for `seeds` takes lists, too."""
     return not each.is_table and each.name not in ("name", "title", "seeds")
 
 
 def _add_field(group: Any, spec: Experiment, name: str, each: Field) -> None:
     shown, aliases = _default(spec, name), [f"--{each.alias}"] if each.alias else []
-    if name in RESERVED:  # by a command: the field goes by the name of its part as well
+    aliases += [f"--{old.replace('_', '-')}" for old, new in earlier.NAMES.items() if new == name]
+    if name in RESERVED:  # A command has this option, so the field's option also names its part.
         name = f"{spec.part_of(name)}.{name}"
     flag = "--" + name.replace("_", "-").replace(".", "-")
     if each.type is bool:
         group.add_argument(
             flag,
+            *aliases,
             dest=name,
             action=argparse.BooleanOptionalAction,
             default=argparse.SUPPRESS,
@@ -241,7 +244,7 @@ def _add_field(group: Any, spec: Experiment, name: str, each: Field) -> None:
         type=argument(each.parse),
         default=argparse.SUPPRESS,
         metavar="VALUE",
-        help=explained.replace("%", "%%"),  # argparse fills in what a % stands for
+        help=explained.replace("%", "%%"),  # argparse replaces single % signs.
     )
 
 
@@ -265,7 +268,7 @@ def _default(spec: Experiment, name: str) -> str:
 
 
 def scalar(text: str) -> Any:
-    """A number or bool as TOML writes it; "none" is None; anything else is text."""
+    """Return the number or bool of a TOML text, None for "none", and the text itself otherwise."""
     if text.lower() == "none":
         return None
     try:

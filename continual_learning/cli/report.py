@@ -1,4 +1,4 @@
-"""`continual report`: a page of one or more studies, or one that follows them."""
+"""The command `report`, which makes a page of one or more studies, or a page that follows them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from continual_learning.schema.errors import StudyError
 
 
 def add(command: Any) -> None:
-    """Adds the command.
+    """Add the command.
 
     Args:
-      command: (name, function, help, more) -> its parser.
+      command: a function (name, function, help, more) -> parser of the command.
     """
     parser = command(
         "report",
@@ -33,18 +33,18 @@ def add(command: Any) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="the page; replaces a report, never another file (default: report.html)",
+        help="file of the page; only replaces a report, no other file (default: report.html)",
     )
     parser.add_argument(
         "--watch",
         action="store_true",
-        help="write no file, but show the page at an address of this machine and keep it fresh",
+        help="write no file, but show the page at an address of this machine and keep it current",
     )
     parser.add_argument(
         "--port",
         type=options.argument(_port),
         metavar="PORT",
-        help="of that address (default, and 0: any that is free)",
+        help="port of this address (default, and 0: any free port)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands that run a study or look at one: list, show, run, resume, status, render, doctor."""
+"""Commands that run or show studies: list, show, run, resume, status, render, doctor."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, registry, spec
 from continual_learning.studies.experiment import Experiment
+from continual_learning.studies.options import RunOptions
 
 
 def add(command: Any, words: list[str]) -> None:
-    """Adds the commands.
+    """Add the commands.
 
     Args:
-      command: (name, function, help, more) -> its parser.
-      words: of the command line: the experiment they name has options of its own.
+      command: a function (name, function, help, more) -> parser of the command.
+      words: the words of the command line; an experiment among them has options of its own.
     """
     chosen = named_experiment(words)
 
@@ -42,66 +43,68 @@ def add(command: Any, words: list[str]) -> None:
         "--methods",
         "--method",
         metavar="NAMES",
-        help=f"comma-separated{known}, or others that are registered, with their defaults "
-        "(default: all that the experiment has)",
+        help=f"comma-separated{known}, or other registered methods, with their defaults "
+        "(default: all methods of the experiment)",
     )
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="new folder of the run")
-    resume = command("resume", _resume, "go on with a study that was stopped")
-    status = command("status", _status, "say how far a study is")
+    resume = command("resume", _resume, "resume a study that was stopped")
+    status = command("status", _status, "print the progress of a study")
     for each in (resume, status):
         each.add_argument("folder", type=Path, metavar="DIR", help="folder of the run")
     for each in (run, resume):
         add_running(each)
         jobs.add_launching(each)
     jobs.add_dividing(run)
-    resume.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
+    resume.add_argument("--retry", action="store_true", help="resume failed jobs, too")
     _add_render(command("render", _render, "film the policy of a study's newest checkpoint"))
-    command("doctor", _doctor, "say what is installed, and try one training step")
+    command("doctor", _doctor, "print the installed versions, and try one training step")
 
 
 def add_seeds(parser: argparse.ArgumentParser) -> None:
-    """Adds --seeds."""
+    """Add --seeds."""
     parser.add_argument(
         "--seeds",
         type=options.argument(options.seeds),
         metavar="SEEDS",
-        help="how many (5: seeds 0 to 4), which (3,7) or a range (10:15) "
-        "(default: as many as the experiment has)",
+        help="a number (5: seeds 0 to 4), a list (3,7) or a range (10:15) "
+        "(default: all seeds of the experiment)",
     )
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of whatever runs a study."""
+    """Add the options of commands that run a study."""
     parser.add_argument(
         "--time-limit",
         type=options.argument(options.seconds),
         metavar="TIME",
-        help="stop after this time with everything saved and exit code 75: 90, 90s, 8m, 1.5h",
+        help="save everything and stop with exit code 75 after this time: 90, 90s, 8m, 1.5h",
     )
     parser.add_argument(
         "--until-task",
         type=options.argument(options.tasks),
         metavar="NUMBER",
-        help="stop when so many tasks are complete, as after --time-limit",
+        help="save everything and stop with exit code 75 after this number of tasks",
     )
     parser.add_argument(
         "--on-nonfinite",
         choices=["stop", "warn"],
         default="warn",
-        help="when a loss or a parameter is first NaN or infinite: warn, or stop with everything "
-        "saved and exit code 1 (default: warn)",
+        help="when a loss or a parameter is first NaN or infinite: warn, or save everything and "
+        "stop with exit code 1 (default: warn)",
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard files too")
     parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases too")
     parser.add_argument(
-        "--deterministic", action="store_true", help="same numbers again on a GPU, more slowly"
+        "--deterministic",
+        action="store_true",
+        help="get the same numbers again on a GPU, more slowly",
     )
     add_trust(parser)
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Adds --trust-modules."""
+    """Add --trust-modules."""
     parser.add_argument(
         "--trust-modules",
         action="store_true",
@@ -112,20 +115,24 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 def _add_render(parser: argparse.ArgumentParser) -> None:
     add: Any = parser.add_argument
     add("folder", type=Path, metavar="DIR", help="folder of the run, finished or not")
-    add("--method", metavar="NAME", help="whose policy (default: the only method there is)")
+    add(
+        "--method",
+        metavar="NAME",
+        help="method of the policy (default: the only method of the study)",
+    )
     add(
         "--seed",
         type=_whole("--seed", 0, bounds.SEEDS - 1),
         metavar="SEED",
-        help="of this seed (default: the first)",
+        help="seed of the policy (default: the first)",
     )
     add(
         "--lane",
         action="append",
         default=[],
         metavar="NAME=NUMBER",
-        help="of a run with this number, where those of a seed differ, such as max_reset=0.03; "
-        "repeatable (default: the first)",
+        help="number of the run, if a seed has several runs, such as max_reset=0.03; repeatable "
+        "(default: the first run)",
     )
     add(
         "--friction",
@@ -133,7 +140,8 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NUMBER",
-        help="of the ground; repeatable, a panel each (default: that of the last task)",
+        help="friction of the ground; repeatable, with a panel for every value (default: that of "
+        "the last task)",
     )
     add(
         "--set",
@@ -148,15 +156,15 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         type=_whole("--steps", 1, bounds.UNITS),
         default=500,
         metavar="STEPS",
-        help="how many (default: 500)",
+        help="number of steps (default: 500)",
     )
     add(
         "--out",
         type=Path,
         metavar="FILE",
-        help="the video, .mp4 or .gif (default: EXPERIMENT_METHOD_seedSEED.mp4)",
+        help="file of the video, .mp4 or .gif (default: EXPERIMENT_METHOD_seedSEED.mp4)",
     )
-    add("--force", action="store_true", help="replace the file if it is there")
+    add("--force", action="store_true", help="replace the file if it exists")
     add(
         "--renderer",
         default="auto",
@@ -168,19 +176,19 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         type=options.argument(options.size),
         default=(480, 360),
         metavar="WIDTHxHEIGHT",
-        help="of a panel (default: 480x360)",
+        help="size of a panel (default: 480x360)",
     )
     add(
         "--fps",
         type=options.argument(lambda text: bounds.parse_real("--fps", text)),
         default=30,
-        help="most frames in a second (default: 30)",
+        help="most frames per second (default: 30)",
     )
     actions = parser.add_mutually_exclusive_group()
     actions.add_argument(
-        "--deterministic", action="store_true", help="the policy's mean actions (the default)"
+        "--deterministic", action="store_true", help="use the policy's mean actions (the default)"
     )
-    actions.add_argument("--stochastic", action="store_true", help="actions drawn as in training")
+    actions.add_argument("--stochastic", action="store_true", help="draw actions as in training")
 
 
 def _whole(flag: str, least: int, most: int) -> Any:
@@ -188,7 +196,7 @@ def _whole(flag: str, least: int, most: int) -> Any:
 
 
 def named_experiment(words: list[str]) -> Experiment | None:
-    """The experiment that the words name, before its options are known."""
+    """Return the experiment that the words name, before its options are known."""
     if words[:1] not in (["run"], ["show"], ["sweep"]):
         return None
     rest = words[1:]
@@ -199,19 +207,19 @@ def named_experiment(words: list[str]) -> Experiment | None:
 
 
 def resolved(args: argparse.Namespace) -> Experiment:
-    """The experiment that the options name."""
+    """Return the experiment that the options name."""
     text = getattr(args, "methods", None)
     named = [] if text is None else options.names(text)
     chosen = build.fitted(options.resolve(registry.get(args.experiment, args.scale, named), args))
     if args.assignments or registry.is_file(args.experiment):
-        from continual_learning.studies import methods  # it imports JAX, which ours need not
+        from continual_learning.studies import methods  # This imports JAX, so only here.
 
         methods.check(chosen)
     return chosen if args.seeds is None else chosen.override(seeds=len(args.seeds))
 
 
 def seeds_of(chosen: Experiment, args: argparse.Namespace) -> list[int]:
-    """The seeds that the options name."""
+    """Return the seeds that the options name."""
     return list(range(chosen.seeds)) if args.seeds is None else args.seeds
 
 
@@ -237,18 +245,28 @@ def _run(args: argparse.Namespace) -> int:
     seeds = seeds_of(chosen, args)
     if jobs.chosen(args):
         return jobs.run(args, chosen, methods, seeds, running(args))
-    return launch(args).run(chosen, methods, seeds, args.out, **running(args))
+    how = running(args)
+    from continual_learning.studies import launch
+
+    return launch.run(chosen, methods, seeds, args.out, how)
 
 
 def _resume(args: argparse.Namespace) -> int:
-    folder = _folder(args)
-    code = jobs.resume(args, folder, running(args))
-    return launch(args).resume(folder, **running(args)) if code is None else code
+    folder, how = _folder(args), running(args)
+    code = jobs.resume(args, folder, how)
+    if code is not None:
+        return code
+    from continual_learning.studies import launch
+
+    return launch.resume(folder, how)
 
 
 def _status(args: argparse.Namespace) -> int:
     folder = _folder(args)
-    print(jobs.status(folder) or launch(args).status(folder))
+    extras.require("studies")
+    from continual_learning.studies import launch
+
+    print(jobs.status(folder) or launch.status(folder))
     return 0
 
 
@@ -280,27 +298,17 @@ def _folder(args: argparse.Namespace) -> Path:
     return args.folder
 
 
-def _sinks(args: argparse.Namespace) -> list[str]:
-    return [name for name in ("tensorboard", "wandb") if getattr(args, name, False)]
-
-
-def running(args: argparse.Namespace) -> dict[str, Any]:
-    """What these options say, as arguments of `launch.run` and `launch.resume`."""
-    return {
-        "time_limit": args.time_limit,
-        "until_task": args.until_task,
-        "quiet": args.quiet,
-        "sinks": _sinks(args),
-        "deterministic": args.deterministic,
-        "on_nonfinite": args.on_nonfinite,
-        "trust_modules": args.trust_modules,
-    }
-
-
-def launch(args: argparse.Namespace) -> Any:
-    """The module that runs studies, once all that it needs is known to be there."""
-    for extra in ("studies", *_sinks(args)):
+def running(args: argparse.Namespace) -> RunOptions:
+    """Return the options with which a study is run; raise an error if an extra is missing."""
+    sinks = [name for name in ("tensorboard", "wandb") if getattr(args, name)]
+    for extra in ("studies", *sinks):
         extras.require(extra)
-    from continual_learning.studies import launch
-
-    return launch
+    return RunOptions(
+        time_limit=args.time_limit,
+        quiet=args.quiet,
+        sinks=sinks,
+        deterministic=args.deterministic,
+        trust_modules=args.trust_modules,
+        until_task=args.until_task,
+        on_nonfinite=args.on_nonfinite,
+    )

@@ -1,4 +1,4 @@
-"""`continual sweep`: many settings of a method side by side, and the best of them."""
+"""The command `sweep`, which tries many settings of a method side by side, and `select`."""
 
 from __future__ import annotations
 
@@ -12,117 +12,120 @@ from continual_learning import extras
 from continual_learning.cli import jobs, options, studies
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
-from continual_learning.studies import build, registry
+from continual_learning.studies import registry
 
 _BATCH = 16
 _UNITS = {"": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 
 def add(command: Any, words: list[str]) -> None:
-    """Adds the commands.
+    """Add the commands.
 
     Args:
-      command: (name, function, help, more) -> its parser.
-      words: of the command line: the experiment they name has options of its own.
+      command: a function (name, function, help, more) -> parser of the command.
+      words: the words of the command line; an experiment among them has options of its own.
     """
     parser = command(
         "sweep",
         _sweep,
         "try many settings of a method and choose the best",
-        " Numbers run side by side in one program. The same command again goes on with a sweep "
-        "that was stopped.",
+        " Numbers run side by side in one program. The same command resumes a sweep that was "
+        "stopped.",
     )
     add: Any = parser.add_argument
     add("experiment", metavar="EXPERIMENT", help="a name, or a TOML file")
-    add("--method", "--methods", required=True, metavar="NAME", help="whose settings")
+    add(
+        "--method",
+        "--methods",
+        required=True,
+        metavar="NAME",
+        help="method whose settings are tried",
+    )
     add(
         "--grid",
         nargs="+",
         metavar="NAME=VALUES",
         help="settings and their values: max_reset=0.01:0.05:0.005 (first:last:step), "
-        "every=100,1000, max_reset_fraction=none,0.02; of fields that are lists, hidden=64,64;128 "
+        "every=100,1000, max_reset_fraction=none,0.02; for fields that are lists, hidden=64,64;128 "
         "(default: the paper's grid)",
     )
     add(
         "--seeds",
         type=options.argument(_seeds),
         metavar="SEEDS",
-        help="how many (5: seeds 1000 to 1004), which (1003,1007) or a range (1010:1015), other "
-        "ones than are to be reported (default: 5, as in the paper)",
+        help="a number (5: seeds 1000 to 1004), a list (1003,1007) or a range (1010:1015), without "
+        "reported seeds (default: 5, as in the paper)",
     )
-    add("--metric", metavar="NAME", help="what is to be high at the end (default: the main one)")
+    add(
+        "--metric",
+        metavar="NAME",
+        help="metric that should be high at the end (default: the main metric)",
+    )
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the sweep")
     add(
         "--memory",
         type=options.argument(_bytes),
         metavar="SIZE",
-        help="memory of a device that a program may take, such as 40GB (default: what is free); a "
-        "sweep that needs more becomes several programs",
+        help="memory of a device that a program may use, such as 40GB (default: the free memory); "
+        "a sweep that needs more becomes several programs",
     )
     add(
         "--lanes",
         type=options.argument(_count("--lanes")),
         metavar="NUMBER",
-        help="lanes of a program at most (default: as many as fit, which is measured)",
+        help="most lanes of a program (default: as many as fit, which is measured)",
     )
     add(
         "--halving",
         type=options.argument(_count("--halving", 2)),
         metavar="NUMBER",
-        help="successive halving: all configurations for a while, the best one of NUMBER for "
+        help="successive halving: all configurations run for a while, the best one of NUMBER for "
         "NUMBER times as long, and so on (default: whole runs of all)",
     )
-    add(
-        "--sampler", metavar="NAME", help="optuna: try only some points of the grid, which it names"
-    )
+    add("--sampler", metavar="NAME", help="optuna: try only points of the grid that it suggests")
     add(
         "--trials",
         type=options.argument(_count("--trials")),
         metavar="NUMBER",
-        help="how many points the sampler names",
+        help="number of points that the sampler suggests",
     )
     add(
         "--trials-per-batch",
         type=options.argument(_count("--trials-per-batch")),
         metavar="NUMBER",
-        help=f"how many of them run side by side before it learns of them (default: {_BATCH})",
+        help=f"how many trials run side by side before it gets their scores (default: {_BATCH})",
     )
     options.add_scale(parser, studies.named_experiment(words))
     studies.add_running(parser)
     jobs.add_launching(parser)
-    parser.add_argument("--retry", action="store_true", help="go on with jobs that failed, too")
-    select = command("select", _select, "rank the settings of a sweep, and write its best.toml")
+    parser.add_argument("--retry", action="store_true", help="resume failed jobs, too")
+    select = command("select", _select, "rank the settings of a sweep and write its best.toml")
     select.add_argument("folder", type=Path, metavar="DIR", help="folder of the sweep")
-    select.add_argument("--metric", metavar="NAME", help="in place of the sweep's")
+    select.add_argument("--metric", metavar="NAME", help="metric that replaces the sweep's")
 
 
 def _sweep(args: argparse.Namespace) -> int:
     if args.until_task is not None:
-        raise StudyError("--until-task is for studies; a sweep is as long as --tasks says.")
-    launch = studies.launch(args)
-    running = studies.running(args)
-    launch.prepare(running["deterministic"], running["trust_modules"])
-    from continual_learning.cli import sweep_runs
-    from continual_learning.sweeps.sweep import Setup, begun
+        raise StudyError("--until-task is for studies; --tasks sets the length of a sweep.")
+    how = studies.running(args)
+    from continual_learning.sweeps import launch
+    from continual_learning.sweeps.sweep import Setup
 
-    sweep = _asked(args)
     setup = Setup(args.memory, args.lanes, jobs.checked_launcher(args))
-    if not begun(args.out, sweep):
-        sweep_runs.begin(args.out, sweep, setup)
-    return sweep_runs.go(args.out, sweep, setup, running, retry=args.retry)
+    return launch.run(_asked(args), args.out, setup, how, retry=args.retry)
 
 
 def _asked(args: argparse.Namespace) -> Any:
-    """The sweep that the options describe."""
+    """Return the sweep that the options describe."""
     from continual_learning.paper import grids as paper
+    from continual_learning.studies import methods
     from continual_learning.sweeps import settings
     from continual_learning.sweeps.sweep import FIRST_SEED, Sweep
 
     method = [args.method]
-    experiment = registry.get(args.experiment, args.scale, method)
-    experiment = build.fitted(options.resolve(experiment, args))
-    reported = registry.get(args.experiment, methods=method)
-    reported = build.fitted(options.resolve(reported, args))
+    experiment = options.resolve(registry.get(args.experiment, args.scale, method), args)
+    reported = options.resolve(registry.get(args.experiment, methods=method), args)
+    methods.check(experiment)
     seeds = args.seeds or list(range(FIRST_SEED, FIRST_SEED + paper.TUNING_SEEDS))
     tuned_on = paper.TUNED_ON.get(experiment.name, {})
     experiment = experiment.override(
@@ -139,7 +142,7 @@ def _asked(args: argparse.Namespace) -> Any:
 
 
 def _trials(args: argparse.Namespace, points: int) -> tuple[int | None, int | None]:
-    """How many points of the grid a sampler chooses, and how many at a time."""
+    """Return how many points of the grid a sampler chooses, and how many at a time."""
     if args.sampler is None:
         if args.trials is not None or args.trials_per_batch is not None:
             raise StudyError("--trials and --trials-per-batch go with --sampler optuna.")
@@ -160,9 +163,9 @@ def _select(args: argparse.Namespace) -> int:
     extras.require("studies")
     if not args.folder.is_dir():
         raise StudyError(f"There is no folder {args.folder}.")
-    from continual_learning.cli import sweep_runs
+    from continual_learning.sweeps import launch
 
-    return sweep_runs.choose(args.folder, args.metric)
+    return launch.choose(args.folder, args.metric)
 
 
 def _seeds(text: str) -> list[int]:

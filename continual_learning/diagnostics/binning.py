@@ -1,4 +1,4 @@
-"""Curves on a coarser grid: means over bins of steps."""
+"""Curves on a coarser grid, as means over bins of steps."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 
 def bin_ends(steps: np.ndarray, width: int, last: int | None = None) -> np.ndarray:
-    """The end of the bin that each step is in: of (0, width], (width, 2·width] and so on.
+    """Return the ends of the bins (0, width], (width, 2·width], … in which the steps lie.
 
     Args:
       steps: [points], whole numbers; step 0, before training, is a bin of its own.
-      width: steps of a bin.
-      last: where the run ends, and with it its last bin.
+      width: number of steps of a bin.
+      last: the step at which the run, and so its last bin, ends.
 
     Returns:
       [points], int64.
@@ -23,7 +23,7 @@ def bin_ends(steps: np.ndarray, width: int, last: int | None = None) -> np.ndarr
 
 
 def bin_means(ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means of the values in each bin; NaN is not measured, and does not count.
+    """Return the means of the values in each bin; NaN means not measured, and does not count.
 
     Args:
       ends: [points], the end of the bin of each point, ascending.

@@ -12,11 +12,11 @@ class Collapse(NamedTuple):
     """A stretch in which a run is far below its earlier peak.
 
     Attributes:
-      run: which run, from 0.
-      start: the step after which all is below: the end of the bin before the first one below.
-      end: the step up to which all is: the end of the last bin below.
-      open: whether the run was still below when last measured.
-      depth: how far below the peak the lowest return is.
+      run: the number of the run, from 0.
+      start: the step at which the stretch begins, the end of the bin before its first one.
+      end: the step at which the stretch ends, the end of its last bin.
+      open: whether the run was still below the peak when it was last measured.
+      depth: the distance of the lowest return from the peak.
     """
 
     run: int
@@ -34,7 +34,7 @@ def collapses(
     sustained: int = 4_000_000,
     relative: bool = False,
 ) -> list[Collapse]:
-    """The collapses of every run, in the order of runs and steps.
+    """Return the collapses of every run, in the order of runs and steps.
 
     A collapse is a stretch of at least `sustained` steps in which every return is at least `drop`
     below the running maximum before it. It ends with the first return above peak − drop, and only
@@ -42,15 +42,15 @@ def collapses(
     is not a collapse yet.
 
     Args:
-      steps: [points], ascending; each the end of the bin that its returns are the mean of. A bin
+      steps: [points], ascending, the ends of the bins over which the returns are means. A bin
         begins where the one before ends, so that two bins of 2M steps last 4M.
-      returns: [runs, points], or [points] of a single run. NaN: not measured; it neither begins nor
-        ends a stretch.
-      drop: how far below the peak, in the unit of the returns.
-      sustained: for how many steps.
-      relative: whether `drop` is a share (above 0, at most 1) of the peak's height: that above
-        zero, or above the run's first return if that is negative. A run that never rose above its
-        negative first return cannot collapse.
+      returns: [runs, points], or [points] of a single run. NaN means not measured; it neither
+        begins nor ends a stretch.
+      drop: the least distance from the peak, in the unit of the returns.
+      sustained: the least number of steps.
+      relative: whether `drop` is a share (above 0, at most 1) of the peak's height: its height
+        above zero, or above the run's first return if that is negative. A run that never rose above
+        its negative first return cannot collapse.
     """
     steps, returns = _checked(steps, returns, drop, sustained, relative)
     gap, now, first, known = _watched(steps, returns, drop, sustained, relative)
@@ -72,7 +72,10 @@ def collapsed(
     sustained: int = 4_000_000,
     relative: bool = False,
 ) -> np.ndarray:
-    """Whether each run has a collapse, over or not: bool [runs]; arguments as of `collapses`."""
+    """Return whether each run has a collapse, over or not, as bool [runs].
+
+    The arguments are those of `collapses`.
+    """
     now = collapsing(steps, returns, drop=drop, sustained=sustained, relative=relative)
     return np.asarray(now.any(axis=1))
 
@@ -85,9 +88,9 @@ def collapsing(
     sustained: int = 4_000_000,
     relative: bool = False,
 ) -> np.ndarray:
-    """Whether a run is in a collapse, judged at each point by what was seen up to it.
+    """Return whether a run is in a collapse, judged at each point by the returns up to it.
 
-    Arguments as of `collapses`.
+    The arguments are those of `collapses`.
 
     Returns:
       bool [runs, points]: True from the moment at which a stretch has lasted long enough until it
@@ -100,11 +103,12 @@ def collapsing(
 def _watched(
     steps: np.ndarray, returns: np.ndarray, drop: float, sustained: int, relative: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What is known of each point, all [runs, points].
+    """Follow the runs point by point, as `collapses` explains.
 
     Returns:
-      The distance to the running maximum before; whether the run is in a collapse; the first point
-      of the stretch that the point is in, if it is in one; the last point that was measured.
+      Four arrays [runs, points]: the distance to the running maximum before; whether the run is in
+      a collapse; the first point of the stretch in which the point lies, if it lies in one; the
+      last point that was measured.
     """
     runs, points = returns.shape
     number, measured = np.arange(points), ~np.isnan(returns)
@@ -121,7 +125,8 @@ def _watched(
     below = np.take_along_axis(far, known, axis=1)
     begins = below & ~np.pad(below, ((0, 0), (1, 0)))[:, :points]
     first = np.maximum.accumulate(np.where(begins, number, 0), axis=1)
-    # A bin begins where the one before ends, and nothing is below before there was a peak.
+    # A bin begins where the one before ends. No stretch begins at the first point, which has no
+    # peak before it.
     lasted = steps[known] - steps[first - 1]
     return gap, below & (lasted >= sustained), first, known
 
@@ -140,7 +145,7 @@ def _checked(
             f"{list(returns.shape)}."
         )
     if (np.diff(steps) <= 0).any():
-        raise ValueError("steps must be ascending, each once: sort the points, or bin them.")
+        raise ValueError("steps must be strictly ascending: sort the points, or bin them.")
     if np.isinf(returns).any():
         raise ValueError("returns must be finite, or NaN where nothing was measured; got infinity.")
     if not drop > 0 or (relative and drop > 1):

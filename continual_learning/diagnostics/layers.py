@@ -1,4 +1,4 @@
-"""What every diagnostic is given: one layer's array, or a mapping of layer names to arrays."""
+"""The input of every diagnostic: one layer's array, or a mapping of layer names to arrays."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ TOTAL = "total"
 
 
 def as_rows(h: ArrayLike) -> Array:
-    """Lays out one layer as a matrix with a row per sample and position.
+    """Return one layer as a matrix with a row per sample and position.
 
     Args:
         h: One layer's features or pre-activations, `[batch, *positions, units]`.
@@ -27,7 +27,7 @@ def as_rows(h: ArrayLike) -> Array:
 
 
 def check_layer(h: object, label: str) -> None:
-    """Raises unless `h` is an array `[batch, *positions, units]` that is not empty."""
+    """Raise an error unless `h` is an array `[batch, *positions, units]` that is not empty."""
     if not isinstance(h, jax.Array | np.ndarray):
         raise TypeError(
             f"{label} is a {type(h).__name__}, but must be an array [batch, *positions, units]. "
@@ -41,10 +41,10 @@ def check_layer(h: object, label: str) -> None:
 
 
 def check_layers(layers: object, label: str) -> None:
-    """Raises unless `layers` is a non-empty mapping of layer names to arrays.
+    """Raise an error unless `layers` is a non-empty mapping of layer names to arrays.
 
     Args:
-        layers: What was given as features or pre-activations.
+        layers: The features or pre-activations that were given.
         label: Name of the argument, for the message.
     """
     if not isinstance(layers, Mapping):
@@ -65,6 +65,13 @@ def check_layers(layers: object, label: str) -> None:
 
 
 def check_range(name: str, value: ArrayLike, low: float, high: float) -> None:
-    """Raises unless `low <= value <= high`; traced values and arrays pass unchecked."""
+    """Raise a ValueError unless `low <= value <= high`; traced values and arrays are not checked.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Its value.
+        low: The lower bound.
+        high: The upper bound.
+    """
     if isinstance(value, int | float | np.generic) and not low <= value <= high:
         raise ValueError(f"{name} is {value}, but must be between {low:g} and {high:g}.")

@@ -10,11 +10,10 @@ from continual_learning.diagnostics.layers import TOTAL
 
 
 def norm_metrics(tree: object) -> dict[str, Array]:
-    """L2 norms of a tree of gradients or parameters, leaf by leaf and in total.
+    """Return the L2 norms of a tree of gradients or parameters, leaf by leaf and in total.
 
     Args:
-        tree: Any pytree of arrays. `None` and `optax.MaskedNode` hold no leaves and count for
-            nothing.
+        tree: Any pytree of arrays. `None` and `optax.MaskedNode` hold no leaves and do not count.
 
     Returns:
         One scalar per leaf under its path, such as "params/dense_0/kernel", and the norm of all
@@ -26,8 +25,8 @@ def norm_metrics(tree: object) -> dict[str, Array]:
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         if not isinstance(leaf, jax.Array | np.ndarray | np.number | int | float):
             raise TypeError(
-                f"The leaf {name!r} is a {type(leaf).__name__}, but must be an array. Take what is "
-                "not a parameter out of the tree, or replace it by None."
+                f"The leaf {name!r} is a {type(leaf).__name__}, but must be an array. Take it out "
+                "of the tree, or replace it by None."
             )
         if name in squares or name == TOTAL:
             raise ValueError(

@@ -1,8 +1,8 @@
-"""Shares of hidden units that have stopped contributing: dormant, linearised, low-variance.
+"""Shares of hidden units that have stopped contributing: dormant, linearized, low-variance.
 
 Arrays are one layer's `[batch, *positions, units]`; a unit is one entry of the last axis, so a
 convolutional channel counts once and its positions are averaged like samples. Give hidden layers
-only: the output layer has no units in this sense.
+only: the outputs of the output layer are not units.
 
 Every inequality is strict. A share is NaN where its input is not finite: a comparison with NaN is
 False, so the share would otherwise read 0 for a network that has diverged.
@@ -26,7 +26,7 @@ _Tree = TypeVar("_Tree")
 
 
 def dormant_score(h: ArrayLike) -> Array:
-    """Mean |activation| of each unit relative to the layer's mean (Sokar et al. 2023).
+    """Return each unit's mean |activation| relative to the layer's mean (Sokar et al. 2023).
 
     Args:
         h: Features, `[batch, *positions, units]`.
@@ -38,7 +38,7 @@ def dormant_score(h: ArrayLike) -> Array:
 
 
 def variance_score(h: ArrayLike) -> Array:
-    """Variance of each unit over samples and positions relative to the layer's mean variance.
+    """Return each unit's variance over samples and positions relative to the layer's mean variance.
 
     Args:
         h: Features, `[batch, *positions, units]`.
@@ -47,12 +47,12 @@ def variance_score(h: ArrayLike) -> Array:
         `[units]`; 1 on average, and 0 for every unit of a constant layer or a single row.
     """
     rows = as_rows(h)
-    # From the first row, not from zero: rounding would give a large constant some variance.
+    # Without the difference from the first row, rounding would give a large constant some variance.
     return _relative((rows - rows[:1]).var(axis=0))
 
 
 def positive_fraction(z: ArrayLike) -> Array:
-    """Share of samples and positions at which each unit's pre-activation is positive.
+    """Return the share of samples and positions at which each unit's pre-activation is positive.
 
     Args:
         z: Pre-activations, `[batch, *positions, units]`.
@@ -65,9 +65,9 @@ def positive_fraction(z: ArrayLike) -> Array:
 
 
 def dormant_ratio(h: ArrayLike, tau: ArrayLike = 0.1) -> Array:
-    """Share of dormant units: `dormant_score(h) < tau`.
+    """Return the share of dormant units: `dormant_score(h) < tau`.
 
-    Meant for rectifiers; see `low_variance_ratio` for other activations.
+    This measure is for rectifiers; see `low_variance_ratio` for other activations.
 
     Args:
         h: Features, `[batch, *positions, units]`.
@@ -80,10 +80,10 @@ def dormant_ratio(h: ArrayLike, tau: ArrayLike = 0.1) -> Array:
 
 
 def low_variance_ratio(h: ArrayLike, tau: ArrayLike = 0.1) -> Array:
-    """Share of units that hardly depend on the input: `variance_score(h) < tau`.
+    """Return the share of units that hardly depend on the input: `variance_score(h) < tau`.
 
-    The counterpart of `dormant_ratio` for activations that do not rectify: a saturated tanh unit
-    is as useless as a dead ReLU, yet far from zero.
+    This is the counterpart of `dormant_ratio` for activations that do not rectify: a saturated tanh
+    unit contributes as little as a dead ReLU, but is far from zero.
 
     Args:
         h: Features, `[batch, *positions, units]`.
@@ -95,8 +95,8 @@ def low_variance_ratio(h: ArrayLike, tau: ArrayLike = 0.1) -> Array:
     return _below(variance_score(h), tau).mean()
 
 
-def linearised_ratio(z: ArrayLike, theta: ArrayLike = 0.9) -> Array:
-    """Share of units that act linearly: `positive_fraction(z) > theta`.
+def linearized_ratio(z: ArrayLike, theta: ArrayLike = 0.9) -> Array:
+    """Return the share of units that act linearly: `positive_fraction(z) > theta`.
 
     Args:
         z: Pre-activations, `[batch, *positions, units]`.
@@ -105,7 +105,7 @@ def linearised_ratio(z: ArrayLike, theta: ArrayLike = 0.9) -> Array:
     Returns:
         Scalar in [0, 1]; NaN if a pre-activation is not finite.
     """
-    return _linearised(z, theta).mean()
+    return _linearized(z, theta).mean()
 
 
 def plasticity_metrics(
@@ -115,18 +115,18 @@ def plasticity_metrics(
     tau: ArrayLike = 0.1,
     theta: ArrayLike = 0.9,
 ) -> dict[str, dict[str, Array]]:
-    """Measures the plasticity of a network, layer by layer and over all hidden units.
+    """Measure the plasticity of a network, layer by layer and over all hidden units.
 
     Args:
         features: Hidden layers by name, each `[batch, *positions, units]`.
         preactivations: The same layers before their activation; without them there is no
-            linearised ratio.
+            linearized ratio.
         tau: Threshold of the dormant and low-variance ratios.
-        theta: Threshold of the linearised ratio.
+        theta: Threshold of the linearized ratio.
 
     Returns:
-        `{"dormant_ratio": …, "low_variance_ratio": …, "linearised_ratio": …}`, each a dict with
-        one scalar per layer and, under "total", the units counted over all units.
+        `{"dormant_ratio": …, "low_variance_ratio": …, "linearized_ratio": …}`, each a dict with
+        one scalar per layer and, under "total", the share of all units of the network.
     """
     check_layers(features, "features")
     measures = {
@@ -136,15 +136,15 @@ def plasticity_metrics(
     if preactivations is not None:
         check_layers(preactivations, "preactivations")
         _check_same_layers(features, preactivations)
-        measures["linearised_ratio"] = {n: _linearised(z, theta) for n, z in preactivations.items()}
+        measures["linearized_ratio"] = {n: _linearized(z, theta) for n, z in preactivations.items()}
     return {measure: _ratios(flags) for measure, flags in measures.items()}
 
 
 def totals(metrics: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, ArrayLike]:
-    """Keeps the whole-network value of each measure.
+    """Return the whole-network value of each measure.
 
     Args:
-        metrics: What `plasticity_metrics` or `rank_metrics` returned, or
+        metrics: The result of `plasticity_metrics` or `rank_metrics`, or
             `{"gradient_norm": norm_metrics(gradients)}`.
 
     Returns:
@@ -154,7 +154,7 @@ def totals(metrics: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, ArrayLik
 
 
 def combined(actor: _Tree, critic: _Tree) -> _Tree:
-    """Mean of the actor's and the critic's metrics, leaf by leaf.
+    """Return the mean of the actor's and the critic's metrics, leaf by leaf.
 
     Args:
         actor: Any tree of metrics.
@@ -174,23 +174,23 @@ def combined(actor: _Tree, critic: _Tree) -> _Tree:
 
 
 def _relative(values: Array) -> Array:
-    """Each unit's value over the layer's mean: `[units]` to `[units]`."""
+    """Return each unit's value over the layer's mean: `[units]` to `[units]`."""
     return values / (values.mean() + _EPSILON)
 
 
 def _positives(rows: Array) -> Array:
-    """Number of positive entries of each unit, NaN if one is not finite: `[units]`."""
+    """Return the number of each unit's positive entries, NaN if one is not finite: `[units]`."""
     return jnp.where(jnp.isfinite(rows), rows > 0, jnp.nan).astype(rows.dtype).sum(axis=0)
 
 
 def _below(score: Array, tau: ArrayLike) -> Array:
-    """1 for units with a score below τ, 0 for others, NaN where it is NaN: `[units]`."""
+    """Return 1 for units with a score below τ, 0 for others, NaN where it is NaN: `[units]`."""
     check_range("tau", tau, 0, math.inf)
     return jnp.where(jnp.isnan(score), score, score < tau)
 
 
-def _linearised(z: ArrayLike, theta: ArrayLike) -> Array:
-    """1 for linearised units, 0 for others, NaN where that is unknown: `[units]`."""
+def _linearized(z: ArrayLike, theta: ArrayLike) -> Array:
+    """Return 1 for linearized units, 0 for others, NaN where that is unknown: `[units]`."""
     check_range("theta", theta, 0, 1)
     rows = as_rows(z)
     positives = _positives(rows)
@@ -201,7 +201,7 @@ def _linearised(z: ArrayLike, theta: ArrayLike) -> Array:
 
 
 def _ratios(flags: Mapping[str, Array]) -> dict[str, Array]:
-    """Means of `[units]` flags: over all units of all layers, and layer by layer."""
+    """Return the means of `[units]` flags: over all units of all layers, and layer by layer."""
     total = jnp.concatenate(list(flags.values())).mean()
     return {TOTAL: total} | {name: flag.mean() for name, flag in flags.items()}
 
@@ -209,7 +209,7 @@ def _ratios(flags: Mapping[str, Array]) -> dict[str, Array]:
 def _check_same_layers(
     features: Mapping[str, ArrayLike], preactivations: Mapping[str, ArrayLike]
 ) -> None:
-    """Raises unless both have the same layers with the same shapes."""
+    """Raise a ValueError unless both have the same layers with the same shapes."""
     if features.keys() != preactivations.keys():
         raise ValueError(
             f"preactivations has the layers {sorted(preactivations)}, but features has "

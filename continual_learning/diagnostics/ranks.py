@@ -1,7 +1,7 @@
-"""Ranks of a layer's features: how many directions they span, by four definitions.
+"""Ranks of a layer's features: the number of directions that they span, by four definitions.
 
-The matrix is `[samples · positions, units]`, not centred. For convolutional layers the papers that
-define these ranks leave that open; counting every position as a sample keeps a rank at most the
+The matrix is `[samples · positions, units]`, not centered. For convolutional layers the papers that
+define these ranks leave the matrix open; with every position as a sample, a rank is at most the
 number of channels, the same units that the dormant ratio counts.
 
 All ranks are floats, 0 for an all-zero layer, and NaN if a feature is not finite. Each call costs a
@@ -21,7 +21,7 @@ from continual_learning.diagnostics.layers import TOTAL, as_rows, check_layers, 
 
 
 def singular_values(h: ArrayLike) -> Array:
-    """Singular values of one layer's features.
+    """Return the singular values of one layer's features.
 
     Args:
         h: Features, `[batch, *positions, units]`.
@@ -31,13 +31,13 @@ def singular_values(h: ArrayLike) -> Array:
     """
     rows = as_rows(h)
     finite = jnp.isfinite(rows).all()
-    # What a decomposition makes of NaN depends on the backend, so it never gets to see one.
+    # The result of a decomposition with NaN depends on the backend, so the decomposition gets 0.
     values = jnp.linalg.svd(jnp.where(finite, rows, 0), compute_uv=False)
     return jnp.where(finite, values, jnp.nan)
 
 
 def srank(h: ArrayLike, delta: ArrayLike = 0.01) -> Array:
-    """Number of largest singular values that hold `1 - delta` of their sum (Kumar et al. 2021).
+    """Return how many singular values make up `1 - delta` of their sum (Kumar et al. 2021).
 
     Args:
         h: Features, `[batch, *positions, units]`.
@@ -50,7 +50,7 @@ def srank(h: ArrayLike, delta: ArrayLike = 0.01) -> Array:
 
 
 def stable_rank(h: ArrayLike) -> Array:
-    """Sum of the squared singular values over the largest squared.
+    """Return the sum of the squared singular values over the largest squared.
 
     Args:
         h: Features, `[batch, *positions, units]`.
@@ -62,7 +62,9 @@ def stable_rank(h: ArrayLike) -> Array:
 
 
 def effective_rank(h: ArrayLike) -> Array:
-    """Exponential of the entropy of the normalised singular values (Roy & Vetterli 2007).
+    """Return the exponential of the singular values' entropy (Roy & Vetterli 2007).
+
+    The singular values are divided by their sum first.
 
     Args:
         h: Features, `[batch, *positions, units]`.
@@ -74,9 +76,9 @@ def effective_rank(h: ArrayLike) -> Array:
 
 
 def feature_rank(h: ArrayLike, epsilon: ArrayLike = 0.01) -> Array:
-    """Number of singular values of `h / √rows` above a threshold (Lyle et al. 2022).
+    """Return the number of singular values of `h / √rows` above a threshold (Lyle et al. 2022).
 
-    The only one of the ranks that depends on the scale of the features.
+    This rank alone depends on the scale of the features.
 
     Args:
         h: Features, `[batch, *positions, units]`; rows are samples times positions.
@@ -91,7 +93,7 @@ def feature_rank(h: ArrayLike, epsilon: ArrayLike = 0.01) -> Array:
 def rank_metrics(
     features: Mapping[str, ArrayLike], *, delta: ArrayLike = 0.01, epsilon: ArrayLike = 0.01
 ) -> dict[str, dict[str, Array]]:
-    """Computes all four ranks of a network's layers from one decomposition per layer.
+    """Compute all four ranks of a network's layers from one decomposition per layer.
 
     Args:
         features: Hidden layers by name, each `[batch, *positions, units]`.
@@ -126,7 +128,8 @@ def _srank(s: Array, delta: ArrayLike) -> Array:
 
 
 def _stable_rank(s: Array) -> Array:
-    # Divided before squaring, so that features of any scale neither overflow nor vanish.
+    # The division comes before the squares, so that features of any scale neither overflow nor
+    # vanish.
     return jnp.square(_over(s, s[0])).sum()
 
 
@@ -140,13 +143,13 @@ def _feature_rank(s: Array, num_rows: int, epsilon: ArrayLike) -> Array:
 
 
 def _over(s: Array, scale: Array) -> Array:
-    """`s / scale`, and 0 where the layer is all zero."""
+    """Return `s / scale`, and 0 where the layer is all zero."""
     return s / jnp.where(scale == 0, 1, scale)
 
 
 def _unless_zero(s: Array, rank: Array) -> Array:
-    """The rank as a float: 0 for an all-zero layer, NaN for one that is not finite."""
-    # Adding 0·s[0] carries a NaN into counts, whose comparisons took it for False.
+    """Return the rank as a float: 0 for an all-zero layer, NaN for one that is not finite."""
+    # Adding 0·s[0] carries a NaN into counts, since comparisons with it are False.
     return jnp.where(s[0] == 0, 0, rank + 0 * s[0])
 
 

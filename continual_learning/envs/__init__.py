@@ -1,7 +1,7 @@
-"""Task streams: what is learned, and how it changes.
+"""Streams of tasks: the environments and data sets to learn from, and how they change.
 
-The names below are imported when they are first used: the workers of `envs.host` import this
-package, and need no JAX.
+The names below are imported when they are first used, because the workers of `envs.host` import
+this package and need no JAX.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an environment is: pure functions of one environment, which callers vmap."""
+"""The interface of an environment: pure functions of one environment, which callers vmap."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any, NamedTuple, Protocol
 import jax
 
 Task = Mapping[str, jax.Array]
-"""What differs between tasks, by name: {"friction": float32 []}."""
+"""The parameters of a task by name, such as {"friction": float32 []}."""
 
 
 class Transition(NamedTuple):
-    """What a step led to.
+    """The outcome of a step.
 
     Attributes:
-      observation: float32 [observation_size], of the state reached, before any restart.
+      observation: float32 [observation_size], the observation of the state reached, before any
+        restart.
       reward: float32 [].
-      terminated: bool []. The state reached has no future; a time limit is not the
-        environment's affair.
-      metrics: {name: float32 []}, what else to report, such as {"diverged": 0 or 1}; always
-        the same names.
+      terminated: bool [], whether the state reached has no future. The environment itself knows
+        no time limit.
+      metrics: {name: float32 []}, further numbers to report, such as {"diverged": 0 or 1}. The
+        names are the same in every step.
     """
 
     observation: jax.Array
@@ -32,72 +33,72 @@ class Transition(NamedTuple):
 class Environment(Protocol):
     """An environment whose tasks differ only by traced numbers, so that nothing recompiles.
 
-    The state is a pytree of arrays that holds what the next step reads and nothing else: it is
-    carried through scans and written to checkpoints.
+    The state is a pytree of arrays that holds only what the next step reads, because scans carry
+    it and checkpoints store it.
 
     Attributes:
-      observation_size: entries of an observation.
-      action_size: entries of an action.
-      parameters: the task parameters that it knows, with the values they have unless a stream
-        changes them.
+      observation_size: the number of entries of an observation.
+      action_size: the number of entries of an action.
+      parameters: the task parameters that the environment knows, with the values they have unless
+        a stream changes them.
     """
 
     @property
     def observation_size(self) -> int:
-        """Entries of an observation."""
+        """The number of entries of an observation."""
         ...
 
     @property
     def action_size(self) -> int:
-        """Entries of an action."""
+        """The number of entries of an action."""
         ...
 
     @property
     def parameters(self) -> Mapping[str, float]:
-        """The task parameters that it knows, with their usual values."""
+        """The task parameters that the environment knows, with their usual values."""
         ...
 
     def reset(self, key: jax.Array, task: Task) -> Any:
-        """A first state."""
+        """Return the first state of an episode."""
         ...
 
     def observe(self, state: Any, task: Task) -> jax.Array:
-        """What the agent sees of a state, [observation_size]."""
+        """Return the observation of a state, [observation_size]."""
         ...
 
     def step(
         self, key: jax.Array, state: Any, action: jax.Array, task: Task
     ) -> tuple[Any, Transition]:
-        """The next state, and what the step led to.
+        """Return the next state and the outcome of the step.
 
         Args:
-          key: for what is random in a step.
-          state: of one environment.
+          key: the key for everything random in the step.
+          state: the state of one environment.
           action: float32 [action_size]; int32 [] in a `DiscreteEnvironment`.
-          task: every name in `parameters`.
+          task: a value for every name in `parameters`.
         """
         ...
 
 
 class DiscreteEnvironment(Environment, Protocol):
-    """An environment with a few actions to choose from: `step` takes the number of one, int32 [].
+    """An environment with a few actions: `step` takes the number of one of them, int32 [].
 
-    Its `action_size` is 1, and its observations are a board, flat.
+    Its `action_size` is 1, and its observations are flattened boards.
 
     Attributes:
-      actions: how many there are.
-      observation_shape: (height, width, channels), for networks that look at a board.
-      binary: observations are zeros and ones, so that they can be kept as bits.
+      actions: the number of actions.
+      observation_shape: (height, width, channels), for networks that read a board.
+      binary: whether observations are zeros and ones, so that they can be stored as bits.
     """
 
     @property
     def actions(self) -> int:
-        """How many actions there are."""
+        """The number of actions."""
         ...
 
     @property
     def observation_shape(self) -> tuple[int, int, int]:
-        """(height, width, channels)."""
+        """The shape of the board: (height, width, channels)."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""How the value of a parameter is drawn for a task: descriptions that need no JAX to be made."""
+"""Distributions of the values that parameters have in tasks; describing them needs no JAX."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     import jax
 
 Draw = Callable[["jax.Array", "jax.Array"], "jax.Array"]
-"""(key of the task, number of the task int32 []) -> the parameter's value []."""
+"""A function (key of the task, number of the task int32 []) -> value of the parameter []."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Uniform:
-    """Uniform in [low, high)."""
+    """The uniform distribution on [low, high)."""
 
     low: float
     high: float
@@ -26,7 +26,7 @@ class Uniform:
         _check_range(self)
 
     def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
-        """A value [] for the task."""
+        """Return the value [] of the parameter in the task."""
         import jax
 
         return jax.random.uniform(key, (), jax.numpy.float32, self.low, self.high)
@@ -34,7 +34,7 @@ class Uniform:
 
 @dataclasses.dataclass(frozen=True)
 class LogUniform:
-    """Uniform in the logarithm, between low and high."""
+    """The log-uniform distribution between low and high."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class LogUniform:
             raise ValueError(f"log_uniform: low must be above 0, got {self.low}.")
 
     def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
-        """A value [] for the task."""
+        """Return the value [] of the parameter in the task."""
         import jax
 
         low, high = math.log(self.low), math.log(self.high)
@@ -54,7 +54,7 @@ class LogUniform:
 
 @dataclasses.dataclass(frozen=True)
 class Integers:
-    """A whole number from low to high, both included."""
+    """The uniform distribution on the whole numbers from low to high, both included."""
 
     low: int
     high: int
@@ -63,7 +63,7 @@ class Integers:
         _check_whole("integers", self)
 
     def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
-        """A value [] for the task."""
+        """Return the value [] of the parameter in the task."""
         import jax
 
         low, high = int(self.low), int(self.high)
@@ -72,9 +72,9 @@ class Integers:
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """An end of an interval between two different whole numbers from low to high, both included.
+    """One end of an interval between two different whole numbers from low to high, both included.
 
-    Both ends are drawn together: `of` names the parameter whose key they share.
+    Both ends are drawn from the same key, that of the parameter `of`.
     """
 
     low: float
@@ -88,27 +88,27 @@ class Interval:
             raise ValueError(f"interval: two different numbers are needed, got {self.low} twice.")
 
     def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
-        """A value [] for the task."""
+        """Return the value [] of the parameter in the task."""
         import jax
 
         keys, low, high = jax.random.split(key), int(self.low), int(self.high)
         one = jax.random.randint(keys[0], (), low, high + 1)
         other = jax.random.randint(keys[1], (), low, high)
-        other += other >= one  # any but the first, all as likely
+        other += other >= one  # `other` is any number but `one`, with equal probabilities
         choose = jax.numpy.minimum if self.end == "low" else jax.numpy.maximum
         return choose(one, other).astype(jax.numpy.float32)
 
 
 class Values:
-    """The values given, one per task in that order, over and over."""
+    """A list of values: the tasks take them in that order, and start over after the last one."""
 
     def __init__(self, *values: float):
         if not values:
-            raise ValueError("values: at least one is needed.")
+            raise ValueError("values: at least one value is needed.")
         self.values = tuple(float(value) for value in values)
 
     def __call__(self, key: jax.Array, index: jax.Array) -> jax.Array:
-        """The value [] of the task."""
+        """Return the value [] of the parameter in the task."""
         import jax
 
         return jax.numpy.asarray(self.values, jax.numpy.float32)[index % len(self.values)]
@@ -134,21 +134,24 @@ DRAWS: dict[str, Callable[..., Known]] = {
 
 
 def span(draw: Known) -> tuple[float, float]:
-    """The smallest and the largest value that may be drawn."""
+    """Return the smallest and the largest value that can be drawn."""
     if isinstance(draw, Values):
         return min(draw.values), max(draw.values)
     return draw.low, draw.high
 
 
 def parse_draw(text: str) -> Known:
-    """`"log_uniform(0.02, 2.0)"` as `LogUniform(0.02, 2.0)`; a number alone is constant."""
+    """Parse a distribution: `"log_uniform(0.02, 2.0)"` becomes `LogUniform(0.02, 2.0)`.
+
+    A single number becomes a constant.
+    """
     valid = (
         "a number, uniform(a, b), log_uniform(a, b), integers(a, b), values(a, b, …) or, for "
         "delays, interval(a, b)"
     )
     match = re.fullmatch(r"\s*(?:(\w+)\s*\((.*)\)|([^()]+))\s*", text)
     if not match or (match[1] is not None and match[1] not in DRAWS):
-        raise ValueError(f"{text!r} says no way to draw a parameter. Valid: {valid}.")
+        raise ValueError(f"{text!r} describes no way to draw a parameter. Valid: {valid}.")
     try:
         listed = match[3] if match[1] is None else match[2]
         numbers = [float(part) for part in listed.split(",")]
@@ -163,10 +166,10 @@ def parse_draw(text: str) -> Known:
 
 
 def parse_changes(text: str) -> dict[str, Known]:
-    """`"friction = log_uniform(0.02, 2.0); gravity = 0.5"` as {parameter: draw}.
+    """Parse `"friction = log_uniform(0.02, 2.0); gravity = 0.5"` into {parameter: draw}.
 
-    `"action_delay = interval(0, 8)"` draws the lower end, `action_delay`, and the higher end,
-    `action_delay_high`.
+    `"action_delay = interval(0, 8)"` draws the lower end of the interval, `action_delay`, and its
+    higher end, `action_delay_high`.
     """
     changes = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):

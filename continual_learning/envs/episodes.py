@@ -13,15 +13,16 @@ from continual_learning.schema.names import Restart
 
 
 class EpisodesState(NamedTuple):
-    """What the next step reads, for checkpoints.
+    """The state that the next step reads; checkpoints keep it.
 
     Attributes:
-      key: of this task's episodes.
-      env: state of every environment, leaves [envs, …].
-      length: int32 [envs], steps into the episode.
-      total: float32 [envs], its rewards so far.
-      latest: float32 [envs], return of the episode that each ended last; NaN before the first.
-      steps: int32 [], steps since the task began.
+      key: the key of the episodes of this task.
+      env: the states of the environments, leaves [envs, …].
+      length: int32 [envs], the number of steps of the current episode.
+      total: float32 [envs], the sum of the rewards of the current episode.
+      latest: float32 [envs], the return of the last episode that ended in an environment; NaN
+        before the first.
+      steps: int32 [], the number of steps since the task began.
     """
 
     key: jax.Array
@@ -33,13 +34,14 @@ class EpisodesState(NamedTuple):
 
 
 class Live(NamedTuple):
-    """A state while it runs, with what can be made again from it.
+    """A state with the arrays that are computed from it and needed to step the environments.
 
     Attributes:
-      state: what is kept.
-      first: first state of every environment, to which it restarts; () if starts are fresh.
-      first_observation: [envs, observation_size], or ().
-      observation: float32 [envs, observation_size], what to act on next.
+      state: the state that checkpoints keep.
+      first: the first state of every environment, to which it restarts; () if every episode has a
+        new first state.
+      first_observation: the observations of `first`, [envs, observation_size], or ().
+      observation: float32 [envs, observation_size], the observations to act on next.
     """
 
     state: EpisodesState
@@ -49,15 +51,16 @@ class Live(NamedTuple):
 
 
 class Timestep(NamedTuple):
-    """What a step of all environments led to; everything [envs, …].
+    """The outcome of a step of all environments; all arrays are [envs, …].
 
     Attributes:
-      observation: float32 [envs, observation_size], of the state reached, before any restart.
+      observation: float32 [envs, observation_size], the observations of the states reached, before
+        any restart.
       reward: float32.
-      terminated: bool, the state reached has no future.
-      truncated: bool, the time limit ended the episode (never together with `terminated`).
-      episode_return, episode_length: of the episode so far; of the whole one where it ended.
-      metrics: {name: float32}, of the environment.
+      terminated: bool, whether the state reached has no future.
+      truncated: bool, whether the time limit ended the episode (never together with `terminated`).
+      episode_return, episode_length: the return and the length of the episode up to this step.
+      metrics: {name: float32}, the metrics of the environment.
     """
 
     observation: jax.Array
@@ -70,7 +73,7 @@ class Timestep(NamedTuple):
 
     @property
     def ended(self) -> jax.Array:
-        """Where an episode ended, bool [envs]."""
+        """Whether the episode ended, bool [envs]."""
         return self.terminated | self.truncated
 
 
@@ -79,11 +82,12 @@ class Episodes:
     """Copies of an environment that restart by themselves.
 
     Attributes:
-      env: one of them.
-      count: how many copies.
-      length: steps after which an episode is truncated.
-      restart: "first": every copy returns to the first state it had in this task (as Brax's
-        auto-reset does; nothing is drawn or computed at a restart); "fresh": a new first state.
+      env: the environment.
+      count: the number of copies.
+      length: the number of steps after which an episode is truncated.
+      restart: "first" if every copy returns to the first state that it had in this task (as Brax's
+        auto-reset does; a restart draws and computes nothing), "fresh" if every episode begins in
+        a new first state.
     """
 
     env: Environment
@@ -99,7 +103,7 @@ class Episodes:
             raise ValueError(f"Episodes: restart must be 'first' or 'fresh', got {self.restart!r}.")
 
     def begin(self, key: jax.Array, task: Task) -> EpisodesState:
-        """All environments at the start of an episode."""
+        """Begin an episode in all environments."""
         return EpisodesState(
             key,
             self._reset(key, jnp.zeros((), jnp.int32), task),
@@ -110,12 +114,12 @@ class Episodes:
         )
 
     def live(self, state: EpisodesState, task: Task, first: Any = None) -> Live:
-        """The state with observations and first states, ready to run.
+        """Return the state with observations and first states, ready to run.
 
         Args:
-          state: of this task's episodes.
-          task: the same for all.
-          first: `begin(state.key, task).env`, where it is at hand; it is made again if not.
+          state: the state of the episodes of this task.
+          task: the task of all environments.
+          first: `begin(state.key, task).env`; None to compute it here.
         """
         observation = jax.vmap(self.env.observe, (0, None))(state.env, task)
         if self.restart == "fresh":
@@ -126,12 +130,15 @@ class Episodes:
         return Live(state, first, seen, observation)
 
     def step(self, live: Live, action: jax.Array, task: Task) -> tuple[Live, Timestep]:
-        """One step of all environments; those whose episode ended have restarted.
+        """Step all environments once, and restart those whose episode ended.
 
         Args:
-          live: where they are.
+          live: the environments before the step.
           action: float32 [envs, action_size]; int32 [envs] in a `DiscreteEnvironment`.
-          task: the same for all.
+          task: the task of all environments.
+
+        Returns:
+          The environments after the step and any restarts, and the outcome of the step.
         """
         state = live.state
         steps = state.steps + 1
@@ -171,7 +178,13 @@ class Episodes:
 
 
 def select(where: jax.Array, new: Any, old: Any) -> Any:
-    """Leaf by leaf `new` where `where` (bool [n]), else `old`; leaves [n, …]."""
+    """Select entries of two trees, whose leaves are [n, …].
+
+    Args:
+      where: bool [n].
+      new: the tree from which entries are taken where `where` is true.
+      old: the tree from which the other entries are taken.
+    """
 
     def pick(new: jax.Array, old: jax.Array) -> jax.Array:
         return jnp.where(where.reshape(where.shape + (1,) * (new.ndim - where.ndim)), new, old)

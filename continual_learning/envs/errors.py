@@ -1,13 +1,13 @@
-"""What can go wrong outside the program."""
+"""Errors whose causes lie outside the program."""
 
 
 class DatasetError(Exception):
-    """A data set is missing, damaged or cannot be downloaded; the message says what to do."""
+    """A data set is missing or damaged, or cannot be downloaded; the message says what to do."""
 
 
 class OpenGLError(Exception):
-    """Pictures cannot be made with OpenGL here; the message says what to do."""
+    """OpenGL cannot render pictures on this machine; the message says what to do."""
 
 
 class WorkerError(Exception):
-    """Environments on the host cannot go on; the message holds the traceback of the worker."""
+    """Environments on the host cannot continue; the message has the traceback of the worker."""

@@ -1,4 +1,4 @@
-"""Streams of tasks of environments in JAX: what changes from task to task."""
+"""Streams of tasks for environments in JAX, whose parameters change from task to task."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from continual_learning.envs.draws import Draw, Interval, Values
 
 @dataclasses.dataclass(frozen=True)
 class TaskStream:
-    """An endless stream of tasks for an environment: some of its parameters change.
+    """An endless stream of tasks, which change some parameters of an environment.
 
-    A task depends on (key, number of the task) alone, so that a run can be resumed anywhere, and
-    all methods of a seed meet the same tasks.
+    A task depends only on the key and the number of the task, so that a run can be resumed
+    anywhere, and all methods of a seed meet the same tasks.
 
     Attributes:
-      environment: whose parameters these are.
-      changes: {parameter: how its value is drawn for a task}. A function of one's own
-        (key, number of the task) -> value will do. Other parameters keep their usual value.
-      names: what the tasks are called, in their order, over and over; task_0, task_1, … if empty.
+      environment: the environment whose parameters change.
+      changes: {parameter: function that draws its value for a task}. You can pass your own
+        function (key, number of the task) -> value. Other parameters keep their usual value.
+      names: the names of the tasks in their order, which repeat; if it is empty, the tasks are
+        called task_0, task_1, ….
     """
 
     environment: Environment
@@ -40,7 +41,7 @@ class TaskStream:
                 )
 
     def task(self, key: jax.Array, index: jax.Array) -> Task:
-        """Task `index` [] of the stream of `key`: {parameter: float32 []}."""
+        """Return task number `index` [] of the stream with this key: {parameter: float32 []}."""
         key = jax.random.fold_in(key, index)
         usual = dict(sorted(self.environment.parameters.items()))
         numbers = {name: number for number, name in enumerate(usual)}
@@ -54,9 +55,9 @@ class TaskStream:
         return task
 
     def distinct(self, count: int) -> dict[str, int]:
-        """{name: number of the task}, the first of each kind among the first `count` tasks.
+        """Return {name: number} of the first task of each kind among the first `count` tasks.
 
-        Tasks are of one kind if all that changes are `Values`, and these are the same.
+        Two tasks are of the same kind if all changes are `Values` and have the same values in both.
         """
 
         def kind(number: int) -> object:
@@ -72,9 +73,9 @@ class TaskStream:
             first.setdefault(kind(number), number)
         found = {self.name(number): number for number in first.values()}
         if len(found) < len(first):
-            raise ValueError(f"Tasks that differ must have names that do, got {self.names}.")
+            raise ValueError(f"Tasks that differ must have different names, got {self.names}.")
         return found
 
     def name(self, number: int) -> str:
-        """What a task is called."""
+        """Return the name of a task."""
         return self.names[number % len(self.names)] if self.names else f"task_{number}"

@@ -1,1 +1,1 @@
-"""Studies divided into jobs, each a process of its own: what they are, who starts them, how far."""
+"""Studies divided into jobs, which are processes of their own."""

@@ -11,16 +11,16 @@ from continual_learning.schema.errors import StudyError
 from continual_learning.studies.experiment import Experiment
 from continual_learning.studies.study import Study
 
-_TAKEN = (".lock", ".log", ".txt")  # end the names of files beside the folders of jobs
+_TAKEN = (".lock", ".log", ".txt")  # ends of names of files beside the folders of jobs
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A study that one process runs: part of a larger one.
+    """A study that one process runs as a part of a larger one.
 
     Attributes:
-      name: of its folder: letters, digits, '_', '-' and '.'.
-      study: what it runs.
+      name: the name of its folder: letters, digits, '_', '-' and '.'.
+      study: the study.
     """
 
     name: str
@@ -42,13 +42,13 @@ def divide(
     seeds: Sequence[int],
     block: int | None = None,
 ) -> list[Job]:
-    """A job for every method and block of seeds.
+    """Return a job for every method and block of seeds.
 
     Args:
-      experiment: the same for all.
-      methods: which; those without options in the experiment have their defaults.
-      seeds: of every method.
-      block: how many seeds a job has; None: all of them.
+      experiment: the experiment of all jobs.
+      methods: the methods; those without options in the experiment have their defaults.
+      seeds: the seeds of every method.
+      block: how many seeds a job has; None for all seeds.
     """
     if block is not None and block < 1:
         raise StudyError(f"A job needs at least one seed, got {block}.")

@@ -1,4 +1,4 @@
-"""The process of a job: started, stopped, and its end noted where it could not do so itself."""
+"""The process of a job: its start, and the note of its end if it could not write one."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from continual_learning.jobs.running import Running
 from continual_learning.jobs.tree import Tree
 from continual_learning.studies.launch import REQUEUE
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.store.files import write_file, writing
 
 _WORKER = "continual_learning.jobs.worker"
-_LINES = 20  # of a log that are shown
+_LINES = 20  # lines of a log that are shown
 
 
 def start(
-    tree: Tree, name: str, running: Running, environment: Mapping[str, str] | None = None
+    tree: Tree, name: str, options: RunOptions, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Starts the worker of a job, which ends with this process; what it prints goes to its log.
+    """Start the worker of a job, which ends with this process and prints to its log.
 
     Args:
       tree: the jobs.
-      name: which one.
-      running: options.
-      environment: variables beside those of this process.
+      name: the name of the job.
+      options: the options with which it is run.
+      environment: environment variables in addition to those of this process.
     """
     words = [sys.executable, "-m", _WORKER, str(tree.path.resolve()), name]
-    words += ["--parent", str(os.getpid()), *running.words()]
+    words += ["--parent", str(os.getpid()), "--options", options.dumps()]
     with writing(tree.log(name), new=False) as log:
         return subprocess.Popen(
             words,
@@ -37,19 +37,19 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            # Ctrl-C reaches all processes of a terminal; a second signal would not wait for the
-            # end of the chunk.
+            # Ctrl-C reaches all processes of a terminal, and a second signal would not wait for
+            # the end of the chunk.
             start_new_session=True,
         )
 
 
 def note_end(tree: Tree, name: str, code: int) -> None:
-    """Notes as a failure what a worker could not note itself: that it was killed, or never began.
+    """Write the failure of a worker that could not write it, because it was killed or never began.
 
     Args:
       tree: the jobs.
-      name: which one.
-      code: as `subprocess` has it, negative for a signal.
+      name: the name of the job.
+      code: the exit code of `subprocess`, negative for a signal.
     """
     if code in (0, REQUEUE):
         return

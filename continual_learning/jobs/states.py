@@ -1,4 +1,4 @@
-"""How far the jobs of a tree are."""
+"""The progress of the jobs of a tree."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PATIENCE = 10.0  # seconds
 
 
 class State(NamedTuple):
-    """How far a job is.
+    """The progress of a job.
 
     Attributes:
-      word: "to resume" is what was stopped, or killed.
-      done, chunks: of all its methods.
-      reason: of a failure, in a line.
+      word: the state; a job "to resume" was stopped or killed.
+      done, chunks: the finished chunks and all chunks of its methods.
+      reason: the reason of a failure, in a line.
     """
 
     word: Word
@@ -40,12 +40,12 @@ class State(NamedTuple):
 
 
 def state(tree: Tree, name: str) -> State:
-    """How far a job is; nothing is changed."""
+    """Return the progress of a job without changing anything."""
     study, folder = tree.job(name).study, tree.folder(name)
     whole = build.chunks(study.experiment)
     chunks = whole if tree.chunks is None else min(tree.chunks, whole)
     done, finished = 0, False
-    if (folder / manifest.STUDY).is_file():
+    if manifest.is_study(folder):
         store = Store.read(folder)
         progress = store.progress()
         done = sum(progress.get(method, 0) for method in study.methods)
@@ -63,16 +63,16 @@ def state(tree: Tree, name: str) -> State:
 
 
 def states(tree: Tree) -> dict[str, State]:
-    """{name: state} of all jobs."""
+    """Return {name: state} of all jobs."""
     return {name: state(tree, name) for name in tree.jobs}
 
 
 def describe(tree: Tree, within: Path | None = None) -> str:
-    """A line for the whole, one for each job, and one for where to read about each failure.
+    """Return a line for the tree, one for every job, and one with the file of every failure.
 
     Args:
       tree: the jobs.
-      within: the folder to go on with, if not that of the jobs.
+      within: the folder to resume, if not that of the jobs.
     """
     found = states(tree)
     counts = collections.Counter(each.word for each in found.values())
@@ -92,10 +92,10 @@ def describe(tree: Tree, within: Path | None = None) -> str:
 
 @contextlib.contextmanager
 def claimed(path: Path) -> Iterator[bool]:
-    """Locks the file of a job, and says whether that could be done.
+    """Lock the file of a job, and yield whether that was possible.
 
-    A process that was killed, or that looks at the lock, holds it for a moment longer: so it is
-    waited for a little.
+    A process that was killed, or that reads the lock, holds it for a moment longer, so this waits
+    for a few seconds.
     """
     end = time.monotonic() + _PATIENCE
     lock = None
@@ -103,7 +103,7 @@ def claimed(path: Path) -> Iterator[bool]:
         try:
             lock = Lock(path)
         except StoreError:
-            if not is_claimed(path):  # it is not another process that is in the way
+            if not is_claimed(path):  # No other process holds the lock.
                 raise
             if time.monotonic() >= end:
                 yield False
@@ -116,7 +116,7 @@ def claimed(path: Path) -> Iterator[bool]:
 
 
 def is_claimed(path: Path) -> bool:
-    """Whether a process has locked the file of a job."""
+    """Return whether a process has locked the file of a job."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The folder of a study in jobs: `jobs.toml`, and `jobs/NAME/`, each the folder of a study."""
+"""The folder of a study in jobs: `jobs.toml`, and `jobs/NAME/`, the studies of the jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from continual_learning.studies.study import Study
 SCHEMA = 1
 FILE = "jobs.toml"
 _JOBS = "jobs"
-# What `create` may find: that of a sweep, and what it left itself when it was killed.
+# `create` may find these files of a sweep, or of a process that was killed in `create`.
 _UNFINISHED = {_JOBS, "sweep.toml", "log.txt"}
 
 
@@ -38,8 +38,8 @@ class Tree:
     Attributes:
       path: the folder.
       jobs: {name: job}, in order.
-      launcher: what they were begun with, plain data: its `name` and its options.
-      chunks: how many make up the runs of its jobs, if not all: they count as finished then.
+      launcher: the launcher that began them, as plain data: its `name` and its options.
+      chunks: the chunks after which the runs of its jobs count as finished, if not all.
     """
 
     path: Path
@@ -48,25 +48,25 @@ class Tree:
     chunks: int | None = None
 
     def job(self, name: str) -> Job:
-        """The job of that name."""
+        """Return the job of this name."""
         if name not in self.jobs:
             raise unknown(f"job of {self.path}", name, self.jobs)
         return self.jobs[name]
 
     def folder(self, name: str) -> Path:
-        """Where a job is run; not there before it begins."""
+        """Return the folder of a job, which exists once the job has begun."""
         return self.path / _JOBS / name
 
     def log(self, name: str) -> Path:
-        """What the processes of a job print."""
+        """Return the file of the output of a job's processes."""
         return self.path / _JOBS / f"{name}.log"
 
     def failure(self, name: str) -> Path:
-        """Why a job failed; not there if it did not."""
+        """Return the file that says why a job failed, which exists only then."""
         return self.path / _JOBS / f"{name}.failed.txt"
 
     def lock(self, name: str) -> Path:
-        """Locked by the process that runs a job."""
+        """Return the file that the process of a job locks."""
         return self.path / _JOBS / f"{name}.lock"
 
 
@@ -76,13 +76,13 @@ def create(
     launcher: Mapping[str, Any],
     chunks: int | None = None,
 ) -> Tree:
-    """Writes the jobs into a new or empty folder; nothing runs yet.
+    """Write jobs into a new or empty folder without running them.
 
     Args:
-      path: the folder; parents are made too.
-      jobs: with different names.
-      launcher: plain data, kept for whoever goes on with them.
-      chunks: as of a `Tree`.
+      path: the folder; its parents are made, too.
+      jobs: jobs with different names.
+      launcher: the launcher as plain data, which is kept for resuming the jobs.
+      chunks: the chunks after which runs count as finished, if not all.
     """
     path = Path(path)
     tree = Tree(path, _named(jobs), dict(launcher), chunks)
@@ -107,12 +107,12 @@ def create(
 
 
 def is_tree(path: str | Path) -> bool:
-    """Whether a folder holds jobs, rather than one study."""
+    """Return whether a folder holds jobs, rather than one study."""
     return (Path(path) / FILE).is_file()
 
 
 def read(path: str | Path) -> Tree:
-    """The jobs of a folder; raises a StoreError if it is none of ours."""
+    """Return the jobs of a folder; raise a StoreError if it holds no jobs."""
     path = Path(path)
     if not is_tree(path):
         raise StoreError(f"{path} is not the folder of jobs: it has no {FILE}.")
@@ -138,12 +138,12 @@ def read(path: str | Path) -> Tree:
 
 
 def studies(folder: str | Path) -> list[Path]:
-    """The folders of studies in a folder: itself or, of a tree, of the jobs that have begun."""
+    """Return the folders of studies in a folder: itself, or those of the jobs that have begun."""
     folder = Path(folder)
     if not is_tree(folder):
         return [folder]
     found = read(folder)
-    return [each for each in map(found.folder, found.jobs) if (each / manifest.STUDY).is_file()]
+    return [each for each in map(found.folder, found.jobs) if manifest.is_study(each)]
 
 
 def parts(folder: Path) -> list[Part]:
@@ -152,7 +152,7 @@ def parts(folder: Path) -> list[Part]:
 
 
 def note(path: Path, line: str) -> None:
-    """Appends a line to the log of a folder of jobs or of a sweep, and prints it."""
+    """Append a line to the log of a folder of jobs or of a sweep, and print it."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     with writing(path / "log.txt", new=False) as file:
         file.write(f"{now} {line}\n".encode())

@@ -19,9 +19,9 @@ Role = Literal["policy", "critic", "classifier"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Networks(Factor):
-    """How the networks of an agent are made.
+    """A description of an agent's networks.
 
-    Networks of your own are a subclass with a `kind`, its fields, and `build`, which is registered:
+    For networks of your own, write a subclass with a `kind`, fields and `build`, and register it:
     `NETWORKS.register(MyNetworks)`.
     """
 
@@ -38,13 +38,13 @@ class Networks(Factor):
         image: tuple[int, int, int] | None = None,
         sample_scores: bool = False,
     ) -> nn.Module:
-        """Return a network that reads [batch, features] and says [batch, outputs].
+        """Return a network that maps [batch, features] to [batch, outputs].
 
         Args:
-          role: what it is for.
+          role: the purpose of the network.
           outputs: width of its output layer, which is called `output`.
-          image: (height, width, channels) of what it reads, which is flat, if it is a board.
-          sample_scores: whether gradients of single samples will be asked of it.
+          image: (height, width, channels) if its features are a flattened board.
+          sample_scores: whether gradients of single samples will be computed through it.
         """
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class MLPs(Networks):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ActorCriticMLPs(Networks):
-    """Multi-layer perceptrons, of which the policy has other sizes than critics."""
+    """Multi-layer perceptrons, with other sizes for the policy than for critics."""
 
     kind: ClassVar[str] = "actor_critic"
 
@@ -100,7 +100,7 @@ class ActorCriticMLPs(Networks):
         image: tuple[int, int, int] | None = None,
         sample_scores: bool = False,
     ) -> nn.Module:
-        """Return a perceptron of the sizes of its role."""
+        """Return a perceptron of the sizes for its role."""
         from continual_learning.networks.mlp import MLP
 
         hidden = self.policy_hidden if role == "policy" else self.value_hidden
@@ -113,12 +113,12 @@ class ActorCriticMLPs(Networks):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CNNs(Networks):
-    """Convolutions, then dense layers; for boards."""
+    """Convolutions, then dense layers, for boards."""
 
     kind: ClassVar[str] = "cnn"
 
     channels: tuple[int, ...] = field(
-        (16,), positive=True, most=bounds.UNITS, help="of the 3×3 convolutions"
+        (16,), positive=True, most=bounds.UNITS, help="channels of the 3×3 convolutions"
     )
     hidden: tuple[int, ...] = field(
         (128,), positive=True, most=bounds.UNITS, help="units of the hidden layers"
@@ -138,7 +138,7 @@ class CNNs(Networks):
         if image is None:
             raise StudyError(
                 "networks: convolutions (cnn) need observations that are boards, such as those of "
-                "MinAtar's games; take mlp or actor_critic."
+                "MinAtar's games; choose mlp or actor_critic."
             )
         return CNN(
             image,
@@ -162,4 +162,4 @@ NETWORKS: Registry[Networks] = Registry(
     Networks,
     {each.kind: f"{__name__}:{each.__name__}" for each in (MLPs, ActorCriticMLPs, CNNs)},
 )
-"""By the name that files have for them."""
+"""The kinds of networks, by the names that files have for them."""

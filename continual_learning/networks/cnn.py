@@ -9,23 +9,23 @@ import jax
 import jax.numpy as jnp
 
 from continual_learning.networks.conv import Conv
-from continual_learning.networks.mlp import activation, dense, initialiser
+from continual_learning.networks.mlp import activation, dense, initializer
 
 
 class CNN(nn.Module):
     """Convolutions `conv_0`, …, then dense layers as in `MLP`.
 
-    The first dense layer reads column by column, of a column every channel, of a channel every row:
-    the order in which the product of `banded` lies in memory.
+    The first dense layer reads [width, channels, height], flattened: the order in which the product
+    of `banded` lies in memory.
 
     Attributes:
-      image: (height, width, channels) of what it reads, which comes as a flat vector.
-      channels: of the convolutions.
+      image: (height, width, channels) of the images, which come as flat vectors.
+      channels: numbers of output channels of the convolutions.
       hidden: widths of the hidden dense layers.
       outputs: width of the output layer.
       size: height and width of the kernels; odd.
       activation: "relu", "swish", "tanh" or "gelu".
-      kernel_init: initialiser of all kernels, by name; biases start at 0.
+      kernel_init: name of the initializer of all kernels; biases start at 0.
       layer_norm: whether a LayerNorm stands before the activation of every hidden dense layer.
       plain: whether convolutions are ordinary ones (see `Conv`).
     """
@@ -41,7 +41,7 @@ class CNN(nn.Module):
     plain: bool = False
 
     def __post_init__(self):
-        initialiser(self.kernel_init)
+        initializer(self.kernel_init)
         activation(self.activation)
         if self.size < 1 or self.size % 2 == 0:
             raise ValueError(f"size must be odd, got {self.size}.")
@@ -49,8 +49,8 @@ class CNN(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        """[…, height · width · channels] -> […, outputs]."""
-        init, act = initialiser(self.kernel_init), activation(self.activation)
+        """Apply the network: […, height · width · channels] -> […, outputs]."""
+        init, act = initializer(self.kernel_init), activation(self.activation)
         x = x.reshape(*x.shape[:-1], *self.image)
         for i, channels in enumerate(self.channels):
             x = act(Conv(channels, self.size, init, self.plain, name=f"conv_{i}")(x))

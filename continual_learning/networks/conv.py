@@ -11,11 +11,11 @@ class Conv(nn.Module):
     """A convolution of stride 1 that keeps height and width: `nn.Conv` with padding "SAME".
 
     Attributes:
-      channels: how many come out.
+      channels: number of output channels.
       size: height and width of the kernel; odd.
-      kernel_init: initialiser of the kernel [size, size, in, out]; the bias starts at 0.
-      plain: whether it is an ordinary convolution, into whose derivative per-sample scores can
-        look; slow where many networks run side by side.
+      kernel_init: initializer of the kernel [size, size, in, out]; the bias starts at 0.
+      plain: whether it is an ordinary convolution, through which per-sample scores can be
+        computed, but which is slow where many networks run side by side.
     """
 
     channels: int
@@ -25,7 +25,7 @@ class Conv(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        """[…, height, width, in] -> […, height, width, out]."""
+        """Apply the convolution: […, height, width, in] -> […, height, width, out]."""
         shape = (self.size, self.size, x.shape[-1], self.channels)
         kernel = self.param("kernel", self.kernel_init, shape)
         bias = self.param("bias", nn.initializers.zeros, (self.channels,))
@@ -52,11 +52,10 @@ def _(axis_size, in_batched, *args):
 
 @jax.custom_vjp
 def convolution(x: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-    """The convolution of images with a kernel, and a bias.
+    """Return the convolution of images with a kernel, plus a bias.
 
-    Under a `vmap` over kernels an ordinary one becomes a grouped convolution, for which there are
-    no fast programs; this becomes `banded`. Gradients are those of `banded`, always, and only in
-    reverse mode.
+    Under a `vmap` over kernels an ordinary convolution becomes a grouped one, which is slow; this
+    one becomes `banded`. Its gradients are always those of `banded`, in reverse mode only.
 
     Args:
       x: [batch, height, width, in].
@@ -73,17 +72,25 @@ convolution.defvjp(lambda *args: jax.vjp(banded, *args), lambda pullback, slope:
 
 
 def banded(x: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-    """`convolution` as one product of rows of the image with a matrix that holds the kernel.
+    """Return `convolution` as one product of rows of the image with a matrix that holds the kernel.
 
-    A row of the result comes of `size` rows of the image, [size · width · in], by a matrix
-    [size · width · in, width · out] in which each output column reads its neighbours and zeros
-    elsewhere. For small images that is few more multiplications than needed, in a shape that
-    matrix units like, and a third of the memory that patches of every pixel take.
+    A row of the result is the product of `size` rows of the image, [size · width · in], and a
+    matrix [size · width · in, width · out], in which each output column has the kernel at its
+    neighbors and zeros elsewhere. For small images this takes few more multiplications than needed,
+    suits matrix units, and uses a third of the memory of patches of every pixel.
 
-    The bias is a further line of the matrix, which reads a 1: so nothing stands between the product
-    and an activation, and the bias's gradient comes with the kernel's; on a GPU both are rounded as
-    factors of its products are. The result lies in memory as [width · out, height · batch], one
-    network after the other where some share the images.
+    The bias is a further row of the matrix, which is multiplied by 1. An activation can therefore
+    follow the product directly, and one product gives the gradients of kernel and bias; a GPU
+    rounds both like factors of its products. The result lies in memory as [width · out, height ·
+    batch], one network after the other where some share the images.
+
+    Args:
+      x: [batch, height, width, in].
+      kernel: [size, size, in, out], of odd size.
+      bias: [out].
+
+    Returns:
+      [batch, height, width, out].
     """
     batch, height, width, channels = x.shape
     size, margin = kernel.shape[0], kernel.shape[0] // 2
@@ -91,7 +98,7 @@ def banded(x: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
     rows = jnp.concatenate([rows[:, i : i + height] for i in range(size)], axis=-1)
     rows = jnp.swapaxes(rows, 0, 1).reshape(height * batch, -1)
     band = _band(kernel, width).reshape(size * width * channels, -1)
-    # Matrix units want lengths that are multiples of 4.
+    # Matrix units are fast for lengths that are multiples of 4.
     one = jnp.zeros(4 - len(band) % 4).at[0].set(1)
     rows = jnp.concatenate([rows, jnp.broadcast_to(one, (len(rows), len(one)))], axis=1)
     band = jnp.concatenate([band, jnp.outer(one, jnp.tile(bias, width))])
@@ -100,10 +107,10 @@ def banded(x: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
 
 
 def _band(kernel: jax.Array, width: int) -> jax.Array:
-    """[row, column read, in, column written, out]: the kernel at the difference of the columns."""
+    """Return [row, column read, in, column written, out], the kernel by difference of columns."""
     size, margin = kernel.shape[0], kernel.shape[0] // 2
-    # Every line of a matrix one place further than the one above: the kernel and zeros behind it,
-    # over and over, cut into lines that are one shorter than that.
+    # Every line of the matrix is shifted by one place against the line above: the kernel and the
+    # zeros behind it are repeated and cut into lines that are one place shorter than this period.
     period = width + size
     line = jnp.pad(jnp.moveaxis(kernel, 1, 0), ((0, period - size), (0, 0), (0, 0), (0, 0)))
     lines = jnp.broadcast_to(line, (width, *line.shape)).reshape(-1, *line.shape[1:])

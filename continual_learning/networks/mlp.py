@@ -17,15 +17,15 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 }
 
 
-def initialiser(name: str) -> Callable[..., jax.Array]:
-    """An initialiser of kernels by name."""
+def initializer(name: str) -> Callable[..., jax.Array]:
+    """Return the initializer of kernels of this name."""
     if name not in INITIALIZERS:
-        raise ValueError(f"Unknown initialiser {name!r}. Valid: {', '.join(INITIALIZERS)}.")
+        raise ValueError(f"Unknown initializer {name!r}. Valid: {', '.join(INITIALIZERS)}.")
     return INITIALIZERS[name]
 
 
 def activation(name: str) -> Callable[[jax.Array], jax.Array]:
-    """An activation by name."""
+    """Return the activation of this name."""
     if name not in ACTIVATIONS:
         raise ValueError(f"Unknown activation {name!r}. Valid: {', '.join(ACTIVATIONS)}.")
     return ACTIVATIONS[name]
@@ -39,7 +39,19 @@ def dense(
     kernel_init: Callable[..., jax.Array],
     layer_norm: bool = False,
 ) -> jax.Array:
-    """Layers `hidden_0`, …, norms `norm_0`, … and `output` of the module that calls it."""
+    """Apply layers `hidden_0`, …, norms `norm_0`, … and `output` of the module that calls this.
+
+    Args:
+      x: […, features].
+      hidden: widths of the hidden layers.
+      outputs: width of the output layer.
+      activation: the activation of the hidden layers.
+      kernel_init: initializer of all kernels.
+      layer_norm: whether a LayerNorm stands before every activation.
+
+    Returns:
+      […, outputs].
+    """
     for i, width in enumerate(hidden):
         x = nn.Dense(width, kernel_init=kernel_init, name=f"hidden_{i}")(x)
         x = activation(nn.LayerNorm(name=f"norm_{i}")(x) if layer_norm else x)
@@ -53,7 +65,7 @@ class MLP(nn.Module):
       hidden: widths of the hidden layers.
       outputs: width of the output layer.
       activation: "relu", "swish", "tanh" or "gelu".
-      kernel_init: initialiser of all kernels, by name; biases start at 0.
+      kernel_init: name of the initializer of all kernels; biases start at 0.
       layer_norm: whether a LayerNorm `norm_0`, … stands before every activation.
     """
 
@@ -64,12 +76,12 @@ class MLP(nn.Module):
     layer_norm: bool = False
 
     def __post_init__(self):
-        initialiser(self.kernel_init)
+        initializer(self.kernel_init)
         activation(self.activation)
         super().__post_init__()
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        """[…, features] -> […, outputs]."""
-        init, act = initialiser(self.kernel_init), activation(self.activation)
+        """Apply the network: […, features] -> […, outputs]."""
+        init, act = initializer(self.kernel_init), activation(self.activation)
         return dense(x, self.hidden, self.outputs, act, init, self.layer_norm)

@@ -9,10 +9,10 @@ try:
         DiagonalGaussian,
         TanhGaussian,
     )
-    from continual_learning.networks.mlp import MLP, initialiser
+    from continual_learning.networks.mlp import MLP, initializer
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"The networks need {error.name}: {installation.command('flax')}.", name=error.name
     ) from None
 
-__all__ = ["CNN", "MLP", "Categorical", "DiagonalGaussian", "TanhGaussian", "initialiser"]
+__all__ = ["CNN", "MLP", "Categorical", "DiagonalGaussian", "TanhGaussian", "initializer"]

@@ -18,7 +18,7 @@ from continual_learning.optim.log import (
     empty_log,
 )
 from continual_learning.optim.method import ResetMethod, Step, numbers
-from continual_learning.optim.scores import gradient_magnitude, normalised
+from continual_learning.optim.scores import gradient_magnitude, normalized
 from continual_learning.optim.units import UnitGraph
 
 Arrays = dict[str, jax.Array]  # {path: array}
@@ -30,10 +30,10 @@ class ResetState(NamedTuple):
     Attributes:
       inner: state of the inner optimizer.
       calls: int32 [], calls of `update` so far.
-      key: uint32 key data; constant, the counter is folded into it.
+      key: uint32 key data, which are constant: a call folds its number into them.
       scales: standard deviations of the kernels at `init`, see `fresh.initial_scales`.
       method: the method's own state.
-      log: what the method did.
+      log: the log of the method's resets.
     """
 
     inner: Any
@@ -51,10 +51,10 @@ def attach_reset_method(
     units: inputs.Graph = None,
     histogram: bool = True,
 ) -> optax.GradientTransformationExtraArgs:
-    """An optimizer that keeps plasticity by resetting hidden units.
+    """Return an optimizer that keeps plasticity by resetting hidden units.
 
-    The result is an Optax transformation like any other: `update` returns updates, and where no
-    reset is due they are the inner optimizer's, bit for bit.
+    The result is an Optax transformation like any other: `update` returns updates, which are those
+    of the inner optimizer, bit for bit, where no reset is due.
 
         tx = attach_reset_method(("tx", optax.adam(1e-3)), ("reset_method", CPR()))
 
@@ -64,14 +64,14 @@ def attach_reset_method(
       reset_method: `CPR()`, `CBP()`, `ReDo()`, `ReGraMa()`, `ShrinkAndPerturb()`, `NoReset()`
         or a method of your own.
       units: a `UnitGraph` (see `trace_units`), or a callable that makes one from the parameters.
-        Without it, a plain sequential dense network is recognised from its parameters.
-      histogram: whether the log keeps a histogram of normalised gradient utilities.
+        Without it, a plain sequential dense network is recognized from its parameters.
+      histogram: whether the log keeps a histogram of normalized gradient utilities.
 
     Returns:
       A `GradientTransformationExtraArgs`. `update` needs `params`; CBP and ReDo need
       `features={layer: array}`, CPR with `score="per_sample"` needs `sample_scores=`.
-      `update(…, reset=False)` promises that no reset happens in this call and `reset=True` that
-      one does, whatever the method's schedule says: with a Python bool the program has no branch.
+      `update(…, reset=False)` prevents a reset in this call and `reset=True` forces one, against
+      the method's schedule; with a Python bool the program has no branch.
     """
     inner, method = inputs.optimizer_and_method(named, tx, reset_method)
     graph_of = inputs.graph_maker(units, method)
@@ -112,7 +112,7 @@ def attach_reset_method(
         dtype = state.scales.dtype
         if histogram and graph.layers:
             score = gradient_magnitude(graph, grads, dtype)
-            utility = normalised(graph, score, 1e-8)
+            utility = normalized(graph, score, 1e-8)
             log = log._replace(histogram=count_utilities(graph, log.histogram, utility))
         state = state._replace(inner=inner_state, calls=optax.safe_increment(t), log=log)
         if not resets:
@@ -133,7 +133,7 @@ def attach_reset_method(
 
 
 class _Seen(NamedTuple):
-    """One call's numbers, all of them passed into the branch rather than closed over."""
+    """The arrays of one call, which are passed into the branch rather than closed over."""
 
     method: ResetMethod
     t: jax.Array
@@ -145,7 +145,7 @@ class _Seen(NamedTuple):
     sample_scores: Arrays
 
     def step(self, updates: Arrays) -> Step:
-        """What the method sees, given the updates of all parameters."""
+        """Return the method's view of this call, given the updates of all parameters."""
         after: Any = {p: optax.apply_updates(self.params[p], u) for p, u in updates.items()}
         key = jax.random.fold_in(self.key, self.t)
         return Step(self.t, key, self.grads, after, self.features, self.sample_scores)
@@ -161,7 +161,7 @@ class _Outcome(NamedTuple):
 def _observe_and_reset(
     graph: UnitGraph, updates: Any, state: ResetState, seen: _Seen, wanted: inputs.Wanted
 ) -> tuple[Any, ResetState]:
-    # At least as precise as the parameters, so that p + (p' - p) is p' even if gradients are not.
+    # Updates must be at least as precise as the parameters, so that p + (p' - p) is p'.
     changes = {
         p: u.astype(jnp.promote_types(u.dtype, seen.params[p].dtype))
         for p, u in trees.arrays(updates).items()
@@ -175,7 +175,7 @@ def _observe_and_reset(
     def outcome(updates: Arrays, observed: Any, log: jax.Array, seen: _Seen) -> _Outcome:
         return _reset(graph, updates, observed, log, seen)
 
-    # Only what a reset touches goes through the branch; the rest is not even copied.
+    # Only arrays that a reset changes are carried through the branch; the others are not copied.
     touched = jax.eval_shape(outcome, changes, observed, log, seen)
     moving = {p: changes[p] for p in touched.updates}
     still = {p: u for p, u in changes.items() if p not in moving}
@@ -203,7 +203,15 @@ def _observe_and_reset(
 def _reset(
     graph: UnitGraph, updates: Arrays, observed: Any, log: jax.Array, seen: _Seen
 ) -> _Outcome:
-    """One reset, as updates that take its place in `optax.apply_updates`."""
+    """Reset units, and return the result as updates for `optax.apply_updates`.
+
+    Args:
+      graph: the units.
+      updates: {path: array}, those of the inner optimizer.
+      observed: the method's state after `observe`.
+      log: the numbers of the log.
+      seen: the arrays of this call.
+    """
     method, step = seen.method, seen.step(updates)
     amount = method.amount(graph, observed, step)
     known = graph.layer_finite(amount.utility)
@@ -215,8 +223,8 @@ def _reset(
     new = method.rewrite(graph, observed, step.params, amount, kernels)
 
     def as_update(path: str) -> jax.Array:
-        # An entry that the rewrite left alone keeps the inner update itself: p + (p' - p) is not
-        # always p'.
+        # An entry that the rewrite leaves alone keeps the inner update itself, since p + (p' - p)
+        # is not always p'.
         update, alone = updates[path], new[path] == step.params[path]
         change = new[path].astype(update.dtype) - seen.params[path].astype(update.dtype)
         return jnp.where(alone, update, change)
@@ -230,5 +238,5 @@ def _reset(
 
 
 def _dtype(kernels: list[jax.Array]) -> Any:
-    """Per-unit numbers are float32, or float64 where a kernel is."""
+    """Return the dtype of per-unit numbers: float32, or float64 if a kernel is."""
     return jnp.result_type(jnp.float32, *kernels)

@@ -13,17 +13,17 @@ Args = TypeVar("Args")
 
 
 def when(due: jax.Array, fn: Callable[[Carry, Args], Carry], carry: Carry, args: Args) -> Carry:
-    """`fn(carry, args)` if `due` else `carry`.
+    """Return `fn(carry, args)` if `due`, else `carry`.
 
-    `lax.cond` under `vmap` with a batched predicate becomes a select: both branches are computed
-    on every step. Here the branch is taken once for all lanes, when any lane is due, and lanes
-    that are not keep their carry; with no lane due nothing of `fn` is computed.
+    `lax.cond` under `vmap` with a batched predicate becomes a select, which computes both branches
+    in every step. This branch is taken once for all lanes if any lane is due, and the other lanes
+    keep their carry; if no lane is due, `fn` is not computed.
 
     Args:
       due: bool [].
-      fn: must use nothing traced but its arguments.
-      carry: what `fn` may change.
-      args: what else it reads.
+      fn: a function that uses no traced values but its arguments.
+      carry: the arrays that `fn` may change.
+      args: the other arrays that `fn` reads.
     """
 
     @jax.custom_batching.custom_vmap
@@ -46,7 +46,7 @@ def when(due: jax.Array, fn: Callable[[Carry, Args], Carry], carry: Carry, args:
             chosen = jax.vmap(lambda d, new, old: jax.tree.map(_pick(d), new, old))
             return chosen(due, lanes(carry, args), carry)
 
-        # `when` again, so that a further vmap around this one finds a branch as well.
+        # This calls `when` again, so that a further vmap around this one finds a branch as well.
         if due_batched:
             out = when(jnp.any(due), due_lanes, carry, (due, args))
         else:

@@ -21,7 +21,7 @@ from continual_learning.optim.method import (
     periodic,
     reset_method,
 )
-from continual_learning.optim.scores import gradient_magnitude, normalised
+from continual_learning.optim.scores import gradient_magnitude, normalized
 from continual_learning.optim.shapes import SHAPES, phi
 from continual_learning.optim.units import UnitGraph
 
@@ -31,23 +31,23 @@ _EPS = 1e-8
 
 
 class CPRState(NamedTuple):
-    """`utility` [layers, width]: the moving average u, 1 after every reset."""
+    """State of CPR: `utility` [layers, width] is the moving average u, 1 after every reset."""
 
     utility: jax.Array
 
 
 @reset_method
 class CPR(ResetMethod):
-    """Every `every` steps, moves each unit towards a fresh one by r = ρ·φ(u).
+    """Moves each unit toward a fresh one by r = ρ·φ(u), every `every` steps.
 
     The utility u is a moving average of the mean gradient magnitude of the unit's incoming
     entries, relative to its layer. Units below the layer's average are reset by ρ, a small
-    share; units above it by less and less.
+    share; units above it are reset less, the higher their utility is.
 
     Attributes:
       max_reset: ρ, the share by which a unit of low utility is reset.
-      sharpness: κ, how fast φ falls above the centre: 0 resets all units alike, infinity those
-        above the centre not at all.
+      sharpness: κ, the speed with which φ falls above the center: 0 resets all units alike,
+        infinity resets no unit above the center.
       decay: β of the moving average.
       every: f, steps between resets.
       shape: φ, one of "sigmoid", "exp", "softplus", "linear", or its number in this order (0 to 3),
@@ -57,8 +57,8 @@ class CPR(ResetMethod):
         `update` as `sample_scores={layer: [units] or [batch, units]}`.
       reset_bias: whether biases (and norm scales and biases) move with their unit.
       reset_moments: whether the moments of reset entries shrink by (1−r).
-      shrink_outgoing: whether outgoing entries shrink, or are left alone.
-      recentre: whether a reset puts all utilities back to 1, or the moving average goes on.
+      shrink_outgoing: whether outgoing entries shrink; else they are left alone.
+      recenter: whether a reset sets all utilities to 1; else the moving average continues.
     """
 
     max_reset: Number = 0.015
@@ -71,7 +71,7 @@ class CPR(ResetMethod):
     reset_bias: bool = choice(False)
     reset_moments: bool = choice(False)
     shrink_outgoing: bool = choice(True)
-    recentre: bool = choice(True)
+    recenter: bool = choice(True)
 
     def __post_init__(self):
         super().__post_init__()
@@ -84,48 +84,51 @@ class CPR(ResetMethod):
 
     @property
     def requires(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Per-sample scores cannot be had from the gradients of a batch."""
+        """Per-sample scores if they are used: the gradients of a batch do not contain them."""
         return ("sample_scores",) if self.score == "per_sample" else ()
 
     def start(self, graph: UnitGraph, dtype: Any) -> CPRState:
-        """All utilities 1."""
+        """Return a state in which all utilities are 1."""
         return CPRState(jnp.ones(graph.shape, dtype))
 
     def observe(self, graph: UnitGraph, state: CPRState, step: Step) -> tuple[CPRState, jax.Array]:
-        """The moving average of the normalised score; a layer that is not finite keeps its own."""
+        """Return the moving average of the normalized score, and which layers were finite.
+
+        A layer that is not finite keeps its utilities.
+        """
         dtype = state.utility.dtype
         if self.score == "per_sample":
             score = graph.pack(step.sample_scores[name].astype(dtype) for name in graph.names)
         else:
             score = gradient_magnitude(graph, step.grads, dtype)
-        finite = jnp.isfinite(graph.layer_mean(score))  # scores are not negative: nothing cancels
-        score = normalised(graph, score, _EPS)
+        finite = jnp.isfinite(graph.layer_mean(score))  # scores are at least 0: none cancel
+        score = normalized(graph, score, _EPS)
         utility = self.decay * state.utility + (1 - self.decay) * score
         return CPRState(jnp.where(finite, utility, state.utility)), finite
 
     def due(self, state: CPRState, t: jax.Array) -> jax.Array:
-        """Every `every` steps, not in the first."""
+        """Return whether `t` is a positive multiple of `every`."""
         return periodic(t, self.every)
 
     def amount(self, graph: UnitGraph, state: CPRState, step: Step) -> Amount:
-        """ρ·φ(u)."""
+        """Return ρ·φ(u)."""
         reset = self.max_reset * phi(self.shape, state.utility, self.sharpness, self.center)
         return Amount(reset, state.utility, self.center)
 
     def finish(self, state: CPRState, amount: Amount) -> CPRState:
-        """All utilities back to 1, unless they are not to be."""
-        return CPRState(jnp.ones_like(state.utility)) if self.recentre else state
+        """Set all utilities to 1 if `recenter` is set."""
+        return CPRState(jnp.ones_like(state.utility)) if self.recenter else state
 
     def rewrite(
         self, graph: UnitGraph, state: CPRState, params: Params, amount: Amount, fresh: Params
     ) -> dict[str, jax.Array]:
-        """Outgoing entries shrink, incoming ones are mixed with ξ."""
+        """Shrink outgoing entries and mix incoming ones with ξ."""
         return rewrite.reset_units(
             graph, params, amount.reset, fresh, outgoing=self._outgoing, bias=self.reset_bias
         )
 
     def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
-        """Moments stay as they are unless `reset_moments`."""
+        """Return the kept shares of moments, 1−r; {} for all of them without `reset_moments`."""
         if not self.reset_moments:
             return {}
         return rewrite.kept(graph, amount.reset, outgoing=self._outgoing, bias=self.reset_bias)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def table(graph: UnitGraph) -> str:
-    """A row per layer with the parameters that hold its entries."""
+    """Return a table with a row per layer and the parameters that hold its entries."""
 
     def params(links: tuple[Link, ...]) -> str:
         return ", ".join(dict.fromkeys(link.param for link in links)) or "-"
@@ -42,10 +42,10 @@ def table(graph: UnitGraph) -> str:
 
 
 class Picture(NamedTuple):
-    """What is drawn.
+    """The nodes and edges of a picture.
 
     Attributes:
-      nodes: {key: text}: the input, hidden layers, output layers and what was not traced.
+      nodes: {key: text}: the input, hidden layers, output layers and untraced parameters.
       edges: (from, to, kernel).
       loose: keys of the nodes that are left alone.
     """
@@ -56,7 +56,7 @@ class Picture(NamedTuple):
 
 
 def picture(graph: UnitGraph) -> Picture:
-    """Layers as nodes, the kernels between them as edges."""
+    """Return the layers as nodes, and the kernels between them as edges."""
     nodes = {"input": "input"}
     nodes |= {x.name: f"{x.name}\n{x.size} units" for x in graph.layers}
     loose = {f"untraced:{path}": f"{path}\n{reason}" for path, reason in graph.untraced}
@@ -77,7 +77,7 @@ def picture(graph: UnitGraph) -> Picture:
 
 
 def _entries(links: Iterable[Link], path: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Which entries of a parameter the links hold, bool like the parameter."""
+    """Return which entries of a parameter the links hold, bool like the parameter."""
     found = np.zeros(shape, bool)
     for link in links:
         if link.param == path:
@@ -87,7 +87,7 @@ def _entries(links: Iterable[Link], path: str, shape: tuple[int, ...]) -> np.nda
 
 
 def to_dot(graph: UnitGraph) -> str:
-    """The graph in the language of Graphviz."""
+    """Return the graph in the language of Graphviz."""
 
     def quoted(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
@@ -103,7 +103,7 @@ def to_dot(graph: UnitGraph) -> str:
 
 
 def to_mermaid(graph: UnitGraph) -> str:
-    """The graph in the language of Mermaid, which Markdown pages can show."""
+    """Return the graph in the language of Mermaid, which Markdown pages can show."""
 
     def quoted(text: str) -> str:
         return '"' + text.replace('"', "#quot;").replace("\n", "<br/>") + '"'

@@ -1,4 +1,4 @@
-"""ξ: fresh kernels, in the layout of the parameters."""
+"""Fresh kernels ξ, in the layout of the parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from continual_learning.optim.units import UnitGraph
 Params = Mapping[str, jax.Array]  # {path: array}
 Init = Callable[..., jax.Array] | str
 
-AS_INITIALISED = "as_initialised"
+AS_INITIALIZED = "as_initialized"
 INITIALIZERS: dict[str, Callable[..., jax.Array]] = {
     "he_uniform": jax.nn.initializers.he_uniform(),
     "he_normal": jax.nn.initializers.he_normal(),
@@ -28,28 +28,28 @@ INITIALIZERS: dict[str, Callable[..., jax.Array]] = {
 
 
 def check_init(owner: str, init: Any) -> None:
-    """Raises unless `init` is an initializer, the name of one, or "as_initialised"."""
-    if not callable(init) and init not in (AS_INITIALISED, *INITIALIZERS):
+    """Raise a ValueError unless `init` is an initializer, its name, or "as_initialized"."""
+    if not callable(init) and init not in (AS_INITIALIZED, *INITIALIZERS):
         raise ValueError(
-            f"{owner}: init must be {AS_INITIALISED!r}, one of {', '.join(INITIALIZERS)}, or an "
+            f"{owner}: init must be {AS_INITIALIZED!r}, one of {', '.join(INITIALIZERS)}, or an "
             f"initializer (see jax.nn.initializers); got {init!r}."
         )
 
 
 def initial_scales(graph: UnitGraph, params: Params, init: Init, dtype: Any) -> jax.Array:
-    """Return the standard deviations of the kernels as they are.
+    """Return the standard deviations of the initial kernels.
 
     Args:
       graph: the units.
       params: {path: array}, the initial parameters.
-      init: of the method.
-      dtype: of the result.
+      init: the method's `init`.
+      dtype: the dtype of the result.
 
     Returns:
-      [kernels]; or [kernels, copies], padded with 0, if `init` is "as_initialised" and a kernel
+      [kernels]; or [kernels, copies], padded with 0, if `init` is "as_initialized" and a kernel
       holds several copies (an ensemble, or layers stacked in one parameter).
     """
-    wide = init == AS_INITIALISED and any(kernel.copies for kernel in graph.kernels)
+    wide = init == AS_INITIALIZED and any(kernel.copies for kernel in graph.kernels)
     rows = []
     for kernel in graph.kernels:
         w = params[kernel.param].astype(dtype)
@@ -73,33 +73,33 @@ def draw(
     """Return fresh kernels ξ in the layout of the parameters, {path: array}.
 
     Args:
-      graph: the units, whose kernels say how their axes are used.
+      graph: the units, and how the kernels use their axes.
       params: {path: array}, for shapes and dtypes.
-      paths: which kernels to draw.
-      key: with an initializer each kernel folds its number in `graph.kernels` into it. Names do not
-        matter.
-      init: of the method.
-      scales: of `initial_scales`.
+      paths: the kernels to draw.
+      key: an initializer gets it with the kernel's number in `graph.kernels` folded in; names do
+        not matter.
+      init: the method's `init`.
+      scales: the result of `initial_scales`.
     """
     wanted = set(paths)
     chosen = [(i, kernel) for i, kernel in enumerate(graph.kernels) if kernel.param in wanted]
-    if init == AS_INITIALISED:
+    if init == AS_INITIALIZED:
         return _at_scale(chosen, params, key, scales)
     initializer = INITIALIZERS[init] if isinstance(init, str) else init
     drawn = {}
     for i, kernel in chosen:
         w, k = params[kernel.param], jax.random.fold_in(key, i)
-        drawn[kernel.param] = _initialise(kernel, k, w.shape, w.dtype, initializer)
+        drawn[kernel.param] = _initialize(kernel, k, w.shape, w.dtype, initializer)
     return drawn
 
 
 def _at_scale(
     chosen: list[tuple[int, Kernel]], params: Params, key: jax.Array, scales: jax.Array
 ) -> dict[str, jax.Array]:
-    """Kernels with the standard deviations of `initial_scales`.
+    """Draw kernels with the standard deviations of `initial_scales`.
 
-    All of a dtype are cut from one long draw: a generator for each would be most of what a program
-    with a reset has to compile.
+    All kernels of a dtype are cut from one long draw: a generator for each would take up most of
+    the compilation of a program with a reset.
     """
     drawn: dict[str, jax.Array] = {}
     dtypes = dict.fromkeys(params[kernel.param].dtype for _, kernel in chosen)
@@ -115,17 +115,17 @@ def _at_scale(
 
 
 def _per_entry(kernel: Kernel, shape: tuple[int, ...], scale: jax.Array) -> jax.Array:
-    """A kernel's row of `initial_scales`, to broadcast against the kernel."""
+    """Return a kernel's row of `initial_scales`, shaped to broadcast against the kernel."""
     if scale.ndim == 0:
         return scale
     along = [n if a in kernel.copies else 1 for a, n in enumerate(shape)]
     return scale[: int(np.prod(along))].reshape(along)
 
 
-def _initialise(
+def _initialize(
     kernel: Kernel, key: jax.Array, shape: tuple[int, ...], dtype: Any, init: Callable[..., Any]
 ) -> jax.Array:
-    """Calls `init` in [*spatial, in, out] for every copy, and moves the axes into place."""
+    """Call `init` in [*spatial, in, out] for every copy, and move the axes into place."""
     order = (*kernel.copies, *kernel.spatial, *kernel.inputs, *kernel.outputs)
 
     def extent(axes: tuple[int, ...]) -> int:

@@ -1,4 +1,4 @@
-"""What users pass to `attach_reset_method` and `update`, checked at the earliest moment."""
+"""Checks of the arguments of `attach_reset_method` and `update`, as early as possible."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import optax
 
 from continual_learning.optim import trees
 from continual_learning.optim.method import ResetMethod
-from continual_learning.optim.sequential import recognise_units
+from continual_learning.optim.sequential import recognize_units
 from continual_learning.optim.units import UnitGraph
 
 Graph = UnitGraph | Callable[[Any], UnitGraph] | None
-Wanted = bool | jax.Array | None  # whether a call resets; None: as the method says
+Wanted = bool | jax.Array | None  # whether a call resets; None: by the method's schedule
 
 _NAMES = ("tx", "reset_method")
 _SOURCES = {
@@ -29,7 +29,17 @@ _SOURCES = {
 def optimizer_and_method(
     named: tuple[tuple[str, Any], ...], tx: Any, reset_method: Any
 ) -> tuple[optax.GradientTransformation, ResetMethod]:
-    """The two parts, from ("name", value) pairs or keywords."""
+    """Return the optimizer and the method, given as ("name", value) pairs or keywords.
+
+    Args:
+      named: pairs of a name and a value.
+      tx: the inner optimizer, or None.
+      reset_method: the method, or None.
+
+    Raises:
+      ValueError: if a pair is malformed, or a part is missing or given twice.
+      TypeError: if a part is of another type.
+    """
     given = {"tx": tx, "reset_method": reset_method}
     for pair in named:
         if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] in _NAMES):
@@ -56,7 +66,7 @@ def optimizer_and_method(
 
 
 def graph_maker(units: Graph, method: ResetMethod) -> Callable[[Any], UnitGraph]:
-    """A function that gives the graph of a parameter tree, checked, less what is masked there."""
+    """Return a function that gives the checked graph of a parameter tree, without masked parts."""
     if not (units is None or isinstance(units, UnitGraph) or callable(units)):
         raise TypeError(
             "attach_reset_method: units must be a UnitGraph or a callable that makes one from the "
@@ -72,10 +82,10 @@ def graph_maker(units: Graph, method: ResetMethod) -> Callable[[Any], UnitGraph]
             return UnitGraph((), (), {}, jax.tree.structure(params))
         graph = units
         if not isinstance(graph, UnitGraph):
-            graph = (graph or recognise_units)(params)
+            graph = (graph or recognize_units)(params)
             if not isinstance(graph, UnitGraph):
                 raise TypeError(f"units(params) must return a UnitGraph, got {graph!r}.")
-            if units is not None:  # else there is one kernel at most, and so no hidden unit
+            if units is not None:  # without units there is at most one kernel, and no hidden unit
                 _check_not_empty(graph, method)
         graph.check(params)
         return graph.restrict(present)
@@ -90,18 +100,18 @@ def graph_maker(units: Graph, method: ResetMethod) -> Callable[[Any], UnitGraph]
 
 
 def _check_not_empty(graph: UnitGraph, method: ResetMethod) -> None:
-    """Raises if the method would never do anything."""
+    """Raise a ValueError if the method could never change a parameter."""
     if graph.layers or method.drawn(graph) or not method.resets:
         return
     why = "; ".join(f"{path} {reason}" for path, reason in graph.untraced)
     raise ValueError(
         f"attach_reset_method: the network has no hidden units that {type(method).__name__} could "
-        f"reset{f': {why}' if why else ''}. Give it a graph that has some, or use NoReset()."
+        f"reset{f': {why}' if why else ''}. Give it a graph with hidden units, or use NoReset()."
     )
 
 
 def check_gradients(graph: UnitGraph, grads: Mapping[str, Any]) -> None:
-    """Raises if a kernel of the graph has no gradient."""
+    """Raise a ValueError if a kernel of the graph has no gradient."""
     missing = [k.param for k in graph.kernels if k.param not in grads]
     if missing:
         raise ValueError(
@@ -111,7 +121,7 @@ def check_gradients(graph: UnitGraph, grads: Mapping[str, Any]) -> None:
 
 
 def wanted(given: Mapping[str, Any]) -> Wanted:
-    """The argument `reset` of `update`."""
+    """Return the argument `reset` of `update`; raise a ValueError if it is not valid."""
     value = given.get("reset")
     if value is None or isinstance(value, bool):
         return value
@@ -126,7 +136,17 @@ def wanted(given: Mapping[str, Any]) -> Wanted:
 def extras(
     method: ResetMethod, graph: UnitGraph, params: Any, given: Mapping[str, Any]
 ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-    """Features and sample scores, {layer: array} each; empty if the method does not need them."""
+    """Return features and sample scores; {} for those that the method does not need.
+
+    Args:
+      method: the reset method.
+      graph: the units.
+      params: the parameter tree.
+      given: the further arguments of `update`.
+
+    Returns:
+      {layer: [batch, *positions, units]} and {layer: [units]}.
+    """
     features, sample_scores = {}, {}
     if "features" in method.requires:
         features = _features(graph, _per_layer(method, graph, params, given, "features"))
@@ -140,7 +160,7 @@ def extras(
 def _per_layer(
     method: ResetMethod, graph: UnitGraph, params: Any, given: Mapping[str, Any], what: str
 ) -> dict[str, jax.Array]:
-    """The array of every layer of the graph, by name; layers that are masked here are ignored."""
+    """Return {layer: array} for the layers of the graph; layers that are masked are ignored."""
     name = type(method).__name__
     value = given.get(what)
     if value is None:

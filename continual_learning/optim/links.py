@@ -1,4 +1,4 @@
-"""What a unit graph is made of: links between units and slices of parameters."""
+"""The parts of a unit graph: links between units and slices of parameters."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Link:
 
     Attributes:
       param: path of the parameter.
-      axes: its axes along which units are told apart, increasing.
-      index: int array with the parameter's extent along `axes`; the unit each slice belongs to,
-        or -1 for a slice that belongs to no unit of the layer.
+      axes: its axes along which units differ, increasing.
+      index: int array with the parameter's extent along `axes`; the unit to which each slice
+        belongs, or -1 for a slice that belongs to no unit of the layer.
       position: for the reader of a flattened layer, the position (in C order over the feature's
-        spatial axes) that each slice reads; None where a slice reads all positions alike.
+        spatial axes) that each slice reads; None if a slice reads all positions alike.
     """
 
     param: str
@@ -44,42 +44,48 @@ class Link:
         return bool(np.array_equal(self.index.reshape(-1), np.arange(self.index.size)))
 
     def is_plain(self, size: int) -> bool:
-        """Whether the slices are all `size` units of the layer in order: no gather is needed."""
+        """Return whether the slices are all `size` units in order, so that no gather is needed."""
         return self.index.size == size and self._in_order
 
     def expand(self, values: jax.Array, ndim: int, fill: Any) -> jax.Array:
-        """Per-unit `values` [size] laid along the parameter's axes, to broadcast against it."""
+        """Lay per-unit values along the parameter's axes, to broadcast against it.
+
+        Args:
+          values: [size].
+          ndim: number of the parameter's axes.
+          fill: the value for slices that belong to no unit.
+        """
         if self.is_plain(values.shape[0]):
             spread = values.reshape(self.index.shape)
         else:
             fill = jnp.full((1,), fill, values.dtype)
-            spread = jnp.concatenate([values, fill])[self.index]  # index -1 meets the fill
+            spread = jnp.concatenate([values, fill])[self.index]  # index -1 reads the fill
         shape = [1] * ndim
         for axis, extent in zip(self.axes, self.index.shape, strict=True):
             shape[axis] = extent
         return spread.reshape(shape)
 
     def slice_sums(self, array: jax.Array, dtype: Any) -> jax.Array:
-        """Sums of the parameter-shaped `array` within each slice, shaped like `index`."""
+        """Return the sums of the parameter-shaped `array` within each slice, like `index`."""
         others = tuple(a for a in range(array.ndim) if a not in self.axes)
         return jnp.sum(array, axis=others, dtype=dtype)
 
     def collect(self, slices: jax.Array, size: int) -> jax.Array:
-        """Sums over each unit's slices: `slices` like `index` -> [size]."""
+        """Sum over each unit's slices: `slices` like `index` -> [size]."""
         if self.is_plain(size):
             return slices.reshape(size)
         sums = jnp.zeros((size + 1,), slices.dtype).at[self.index].add(slices)
         return sums[:size]
 
     def entries(self, shape: Sequence[int], size: int) -> np.ndarray:
-        """How many entries of the parameter belong to each unit, [size]."""
+        """Return the number of the parameter's entries that belong to each unit, [size]."""
         slices = int(np.prod([n for a, n in enumerate(shape) if a not in self.axes]))
         return np.bincount(self.index[self.index >= 0].reshape(-1), minlength=size) * slices
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kernel:
-    """How the axes of a kernel are used, so that an initialiser can be called in [in, out] or HWIO.
+    """The use of a kernel's axes, so that an initializer can be called in [in, out] or HWIO.
 
     Attributes:
       param: path of the parameter.
@@ -109,5 +115,5 @@ class Layer:
     scale: tuple[Link, ...] = ()  # scales of norms: 1 in a fresh unit
 
     def links(self) -> tuple[Link, ...]:
-        """All links of the layer."""
+        """Return all links of the layer."""
         return self.incoming + self.bias + self.scale + self.outgoing

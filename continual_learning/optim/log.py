@@ -1,4 +1,4 @@
-"""What a method did, as arrays in the optimizer state."""
+"""The log of a method's resets, as arrays in the optimizer state."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from continual_learning.optim.units import UnitGraph
 
 BINS = 40
 BIN_WIDTH = 0.1
-"""Bins of the utility histogram: 0 … 4 in steps of 0.1; the last holds all that is above."""
+"""Bins of the utility histogram: 0 to 4 in steps of 0.1; the last holds all higher ones too."""
 
 
 class ResetLog(NamedTuple):
-    """A row per hidden layer, in the order of `graph.layers`; leading axes are those of a `vmap`.
+    """Arrays with a row per hidden layer, in the order of `graph.layers`.
+
+    A `vmap` adds leading axes.
 
     Attributes:
-      numbers: [layers, 7], the properties below. One array, since every array that passes a
-        branch without being changed is copied on an accelerator.
-      histogram: int32 [layers, BINS], normalised gradient utilities of all units in all steps
+      numbers: [layers, 7], the properties below. They are one array, since an accelerator copies
+        every array that passes a branch unchanged.
+      histogram: int32 [layers, BINS], normalized gradient utilities of all units in all steps
         since the start; [layers, 0] if switched off.
     """
 
@@ -31,42 +33,48 @@ class ResetLog(NamedTuple):
 
     @property
     def resets(self) -> jax.Array:
-        """[layers], how often the method was due."""
+        """Number of resets, [layers]."""
         return self.numbers[..., 0]
 
     @property
     def amount(self) -> jax.Array:
-        """[layers], units reset by the last reset (for partial resets, the sum of r)."""
+        """Units reset by the last reset (the sum of r of partial resets), [layers]."""
         return self.numbers[..., 1]
 
     @property
     def total(self) -> jax.Array:
-        """[layers], units reset since the start."""
+        """Units reset since the start, [layers]."""
         return self.numbers[..., 2]
 
     @property
     def utility_mean(self) -> jax.Array:
-        """[layers], mean of the utilities that the last reset was decided on."""
+        """Mean of the utilities on which the last reset was decided, [layers]."""
         return self.numbers[..., 3]
 
     @property
     def utility_min(self) -> jax.Array:
-        """[layers], the smallest of them."""
+        """The smallest of these utilities, [layers]."""
         return self.numbers[..., 4]
 
     @property
     def utility_low(self) -> jax.Array:
-        """[layers], share of them below the method's threshold."""
+        """Share of these utilities below the method's threshold, [layers]."""
         return self.numbers[..., 5]
 
     @property
     def skipped(self) -> jax.Array:
-        """[layers], observations that were ignored because they were not finite."""
+        """Number of observations that were ignored because they were not finite, [layers]."""
         return self.numbers[..., 6]
 
 
 def empty_log(layers: int, dtype: Any, histogram: bool) -> ResetLog:
-    """The log before the first step."""
+    """Return the log before the first step.
+
+    Args:
+      layers: number of hidden layers.
+      dtype: the dtype of `numbers`.
+      histogram: whether to keep the histogram.
+    """
     return ResetLog(
         numbers=jnp.zeros((layers, 7), dtype),
         histogram=jnp.zeros((layers, BINS if histogram else 0), jnp.int32),
@@ -74,14 +82,21 @@ def empty_log(layers: int, dtype: Any, histogram: bool) -> ResetLog:
 
 
 def count_skipped(numbers: jax.Array, finite: jax.Array) -> jax.Array:
-    """Counts the layers that were not `finite`, bool [layers, 1]."""
+    """Count the layers that were not `finite`, bool [layers, 1]."""
     return numbers + jnp.where(finite, 0, _SKIPPED.astype(numbers.dtype))
 
 
 def count_reset(
     graph: UnitGraph, numbers: jax.Array, amount: Amount, finite: jax.Array
 ) -> jax.Array:
-    """Enters one reset."""
+    """Enter one reset into the log's numbers.
+
+    Args:
+      graph: the units.
+      numbers: [layers, 7].
+      amount: the reset.
+      finite: bool [layers, 1]; layers where it is False were skipped.
+    """
     reset = jnp.sum(jnp.where(graph.valid, amount.reset, 0), axis=1)
     low = (amount.utility < amount.threshold).astype(numbers.dtype)
     columns = [
@@ -97,7 +112,13 @@ def count_reset(
 
 
 def count_utilities(graph: UnitGraph, histogram: jax.Array, utility: jax.Array) -> jax.Array:
-    """Adds the normalised gradient utilities [layers, width] of one step to the histogram."""
+    """Add the utilities of one step to the histogram.
+
+    Args:
+      graph: the units.
+      histogram: int32 [layers, BINS].
+      utility: [layers, width], the normalized gradient utilities.
+    """
     known = jnp.isfinite(utility) & graph.valid
     number = jnp.clip(utility / BIN_WIDTH, 0, BINS - 1).astype(jnp.int32)
     hits = (number[:, :, None] == np.arange(BINS)[None, None, :]) & known[:, :, None]

@@ -1,8 +1,7 @@
-"""What a reset method is: the base class, and what it sees of a training step.
+"""The base class of reset methods, and their view of a training step.
 
-A method of your own is a class decorated with `@reset_method`. The least it needs is `due` (when
-to reset) and `amount` (which units, how far); everything else has a default. See
-docs/your_own_method.md.
+A method of your own is a class decorated with `@reset_method`. It must define `due` (when to reset)
+and `amount` (which units, how far); all else has a default. See docs/your_own_method.md.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _ARRAYS = (jax.Array, np.ndarray, np.number)
 
 
 class Choice(NamedTuple):
-    """What the metadata of a field says if its value is fixed when a program is traced.
+    """The metadata of a field whose value is fixed when a program is traced.
 
     Attributes:
-      valid: the texts that it may be; empty where it is true or false, or anything.
-      or_number: whether it may be a number as well, which is traced as others are.
+      valid: the valid texts; empty if the field is true or false, or takes any value.
+      or_number: whether it may also be a number, which is traced like others.
     """
 
     valid: tuple[str, ...] = ()
@@ -42,8 +41,8 @@ def choice(default: Any, *valid: str, or_number: bool = False, kw_only: bool = F
 
     Args:
       default: its value unless given: true or false, or one of `valid`.
-      valid: the texts that it may be.
-      or_number: whether it may be a number as well, which is traced as others are.
+      *valid: the valid texts.
+      or_number: whether it may also be a number, which is traced like others.
       kw_only: as for `dataclasses.field`.
     """
     metadata = {"choice": Choice(valid, or_number)}
@@ -51,7 +50,7 @@ def choice(default: Any, *valid: str, or_number: bool = False, kw_only: bool = F
 
 
 def choice_of(field: dataclasses.Field) -> Choice | None:
-    """Return what a field's metadata says; true, false and text are choices without being told."""
+    """Return the choice of a field or None; fields with a bool or text as default imply one."""
     implied = Choice() if isinstance(field.default, (bool, str)) else None
     return field.metadata.get("choice", implied)
 
@@ -63,15 +62,15 @@ def number_names(cls: type[ResetMethod]) -> list[str]:
 
 
 class Step(NamedTuple):
-    """What a method sees of one call of `update`.
+    """A method's view of one call of `update`.
 
     Attributes:
       t: int32 [], 0 in the first call.
       key: a key for this call.
-      grads: {path: array}, the gradients as they came in.
+      grads: {path: array}, the gradients that `update` received.
       params: {path: array}, the parameters after the inner optimizer's step.
-      features: {layer: [batch, *positions, units]}, where the method requires them.
-      sample_scores: {layer: [units]}, likewise.
+      features: {layer: [batch, *positions, units]} if the method requires them.
+      sample_scores: {layer: [units]} if the method requires them.
     """
 
     t: jax.Array
@@ -83,11 +82,11 @@ class Step(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """How far each unit is reset, and why.
+    """The amount by which each unit is reset, and the utility that decides it.
 
     Attributes:
       reset: [layers, width] in [0, 1]; 1 is a fresh unit, 0 an untouched one.
-      utility: [layers, width], normalised by the layer mean; layers where it is not finite are
+      utility: [layers, width], normalized by the layer mean; layers where it is not finite are
         left alone.
       threshold: [], the utility below which the method counts a unit as low.
     """
@@ -99,29 +98,29 @@ class Amount(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ResetMethod:
-    """Base of all reset methods; a pytree whose leaves are its numbers.
+    """The base of all reset methods, a pytree whose leaves are its numbers.
 
     Attributes:
-      init: how fresh kernels are drawn. "as_initialised": from a normal distribution with the
-        standard deviation that each kernel had when the optimizer's `init` saw it (each copy of
-        its own, where a kernel holds several); a kernel that was constant then is redrawn as 0.
-        Or an initializer `(key, shape, dtype) -> array`, called in [in, out] or HWIO, or the name
-        of one ("lecun_normal").
+      init: how fresh kernels are drawn. "as_initialized" draws from a normal distribution with the
+        standard deviation of the kernel when the optimizer's `init` received it (of each copy, if
+        a kernel holds several); a kernel that was constant then is redrawn as 0. An initializer
+        `(key, shape, dtype) -> array`, called in [in, out] or HWIO, or its name ("lecun_normal")
+        is also valid.
       key: an integer or a JAX key. Bits of the initial parameters are folded into it, so that
-        seeds and networks draw differently without being told to.
+        seeds and networks draw differently with the same key.
     """
 
-    init: Callable[..., jax.Array] | str = choice(fresh.AS_INITIALISED, kw_only=True)
+    init: Callable[..., jax.Array] | str = choice(fresh.AS_INITIALIZED, kw_only=True)
     key: Any = dataclasses.field(default=0, kw_only=True)
 
     requires: ClassVar[tuple[str, ...]] = ()
-    """Which of "features" and "sample_scores" `update` must be given."""
+    """Those of "features" and "sample_scores" that `update` must receive."""
 
     outgoing: ClassVar[rewrite.Outgoing] = "before"
-    """Outgoing entries shrink before incoming ones are redrawn, after, or are "kept"."""
+    """Outgoing entries shrink "before" or "after" incoming ones are redrawn, or are "kept"."""
 
     resets: ClassVar[bool] = True
-    """Whether it resets at all; methods that only `wrap` the optimizer do not."""
+    """Whether the method resets units; methods that only `wrap` the optimizer do not."""
 
     def __post_init__(self):
         name = type(self).__name__
@@ -137,7 +136,7 @@ class ResetMethod:
     def wrap(
         self, tx: optax.GradientTransformation, units: Callable[[Any], UnitGraph]
     ) -> optax.GradientTransformation:
-        """Return the inner optimizer with what the method changes in every step.
+        """Return the inner optimizer with the changes that the method makes in every step.
 
         Args:
           tx: the inner optimizer.
@@ -149,25 +148,37 @@ class ResetMethod:
     # When, and how far -----------------------------------------------------------------------
 
     def start(self, graph: UnitGraph, dtype: Any) -> Any:
-        """The method's state: a pytree of arrays whose structure does not depend on the graph."""
+        """Return the method's state, a pytree of arrays of the same structure for all graphs."""
         del graph, dtype
         return ()
 
     def observe(self, graph: UnitGraph, state: Any, step: Step) -> tuple[Any, jax.Array | None]:
-        """Every step: the new state, and bool [layers, 1], which layers were finite."""
+        """Return the state after a step, and which layers were finite, bool [layers, 1] or None.
+
+        Args:
+          graph: the units.
+          state: the method's state.
+          step: the step.
+        """
         del graph, step
         return state, None
 
     def due(self, state: Any, t: jax.Array) -> jax.Array:
-        """Whether this call resets, bool []."""
+        """Return whether call `t` resets, bool []."""
         raise NotImplementedError
 
     def amount(self, graph: UnitGraph, state: Any, step: Step) -> Amount:
-        """On calls that are due: how far each unit is reset."""
+        """Return by how much each unit is reset in a call that is due.
+
+        Args:
+          graph: the units.
+          state: the method's state.
+          step: the step.
+        """
         raise NotImplementedError
 
     def finish(self, state: Any, amount: Amount) -> Any:
-        """On calls that are due: the state after the reset."""
+        """Return the state after a reset."""
         del amount
         return state
 
@@ -176,18 +187,26 @@ class ResetMethod:
     def rewrite(
         self, graph: UnitGraph, state: Any, params: Params, amount: Amount, fresh: Params
     ) -> dict[str, jax.Array]:
-        """The changed parameters, {path: array}."""
+        """Return the parameters that a reset changes, {path: array}.
+
+        Args:
+          graph: the units.
+          state: the method's state.
+          params: {path: array}.
+          amount: the result of `amount`.
+          fresh: ξ, {path: array} for the kernels of `drawn`.
+        """
         del state
         return rewrite.reset_units(
             graph, params, amount.reset, fresh, outgoing=self.outgoing, bias=True
         )
 
     def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
-        """What is kept of the moments of the changed parameters, {path: share}; {} for all."""
+        """Return the shares of moments that a reset keeps, {path: share}; {} keeps all."""
         return rewrite.kept(graph, amount.reset, outgoing=self.outgoing, bias=True)
 
     def drawn(self, graph: UnitGraph) -> list[str]:
-        """Paths of the kernels that `rewrite` needs fresh draws of."""
+        """Return the paths of the kernels of which `rewrite` needs fresh draws."""
         return list(dict.fromkeys(i.param for layer in graph.layers for i in layer.incoming))
 
 
@@ -196,9 +215,9 @@ Method = TypeVar("Method", bound=type[ResetMethod])
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def reset_method(cls: Method) -> Method:
-    """Makes a subclass of `ResetMethod` a frozen dataclass and a pytree.
+    """Make a subclass of `ResetMethod` a frozen dataclass and a pytree.
 
-    Fields declared with `choice`, and those that hold true, false or text, are static; all others
+    Fields declared with `choice`, and those with a bool or text as default, are static; all others
     are leaves, so that they may be arrays or tracers.
     """
     cls = dataclasses.dataclass(frozen=True)(cls)
@@ -216,8 +235,8 @@ def reset_method(cls: Method) -> Method:
         return [value for _, value in keyed], rest
 
     def unflatten(rest, children):
-        # Not through __init__: tree operations put bools, None and other placeholders here, which
-        # are no numbers to be checked.
+        # This avoids __init__ and its checks, since tree operations put bools, None and other
+        # placeholders in the place of numbers.
         static, leaves = rest
         method = object.__new__(cls)
         for name, value in (*static, *zip(leaves, children, strict=True)):
@@ -234,7 +253,7 @@ def _is_static(field: dataclasses.Field, value: Any) -> bool:
 
 
 def numbers(method: ResetMethod, dtype: Any) -> ResetMethod:
-    """The method with its numbers as strongly typed arrays, floats in `dtype`."""
+    """Return the method with its numbers as strongly typed arrays, floats in `dtype`."""
 
     def as_array(x: Any) -> jax.Array:
         x = jnp.asarray(x)
@@ -246,12 +265,12 @@ def numbers(method: ResetMethod, dtype: Any) -> ResetMethod:
 
 
 def periodic(t: jax.Array, every: Number) -> jax.Array:
-    """True at every, 2·every, …; never at 0."""
+    """Return whether `t` is a positive multiple of `every`."""
     return (t > 0) & (t % every == 0)
 
 
 def check_range(method: ResetMethod, **bounds: tuple[float, float]) -> None:
-    """Raises if a number of the method lies outside its bounds; tracers are not looked at."""
+    """Raise a ValueError if a number of the method is out of bounds; tracers are not checked."""
     for name, (low, high) in bounds.items():
         value = getattr(method, name)
         if isinstance(value, str):

@@ -1,8 +1,8 @@
-"""Optimizer moments: finding those that belong to given parameters, through any nesting.
+"""Optimizer moments of given parameters, in any nesting of optimizers.
 
-Only states listed here, or registered, are touched. All others are left alone: copies of
+Only states that are listed here or registered are changed. All others are left alone: copies of
 parameters (schedule-free, lookahead, mechanic), gradient accumulators (`MultiSteps`,
-`apply_every`), statistics that are not kept per entry, and optimizers that are not in the list.
+`apply_every`), statistics that are not per entry, and optimizers that are not in the list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from continual_learning.optim import trees
 
 
 def _type_of(tx: optax.GradientTransformation) -> type:
-    return type(jax.eval_shape(tx.init, {}))  # abstractly: an import must not start a backend
+    # The evaluation is abstract, since an import must not start a backend.
+    return type(jax.eval_shape(tx.init, {}))
 
 
 # State type -> fields shaped like the parameters that start at zero.
@@ -40,7 +41,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 
 
 def register_moments(state_type: type, *fields: str) -> None:
-    """Makes resets zero `fields` of an optimizer state of your own.
+    """Make resets zero `fields` of an optimizer state of your own.
 
     Args:
       state_type: a NamedTuple class with these fields.
@@ -61,14 +62,14 @@ def _is_known(node: Any) -> bool:
 
 
 def find_moments(state: Any, params: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-    """Moments of the given parameters in an optimizer state.
+    """Return the moments of the given parameters in an optimizer state.
 
     Args:
       state: any nesting of Optax states.
-      params: {path: array} of the parameters asked for.
+      params: {path: array}, the given parameters.
 
     Returns:
-      {"<number of the state>:<field>:<path>": array}; what is masked there is absent.
+      {"<number of the state>:<field>:<path>": array}, without moments that are masked.
     """
     found = {}
     for name, tree in _moment_trees(state):
@@ -88,7 +89,7 @@ def _moment_trees(state: Any) -> Iterable[tuple[str, Any]]:
 def scale_moments(
     moments: Mapping[str, jax.Array], keep: Mapping[str, jax.Array]
 ) -> dict[str, jax.Array]:
-    """Moments times the share of them that is kept; a share of 0 clears even what is not finite."""
+    """Multiply moments by the shares to keep; a share of 0 clears even what is not finite."""
 
     def scaled(name: str, moment: jax.Array) -> jax.Array:
         share = keep[name.split(":", 2)[2]]
@@ -98,7 +99,7 @@ def scale_moments(
 
 
 def replace_moments(state: Any, new: Mapping[str, jax.Array]) -> Any:
-    """`state` with the moments of `find_moments` replaced."""
+    """Return `state` with the moments of `find_moments` replaced."""
     number = -1
 
     def at(node: Any) -> Any:

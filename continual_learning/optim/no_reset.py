@@ -1,4 +1,4 @@
-"""No resets: the inner optimizer, observed."""
+"""The inner optimizer without resets, for comparison."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class NoReset(ResetMethod):
     resets: ClassVar[bool] = False
 
     def due(self, state: tuple[()], t: jax.Array) -> jax.Array:
-        """Never."""
+        """Return False."""
         return jnp.zeros((), bool)

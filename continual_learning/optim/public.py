@@ -18,7 +18,7 @@ from continual_learning.optim.no_reset import NoReset
 from continual_learning.optim.redo import ReDo
 from continual_learning.optim.registry import register, registered
 from continual_learning.optim.regrama import ReGraMa
-from continual_learning.optim.sequential import recognise_units, sequential_units
+from continual_learning.optim.sequential import recognize_units, sequential_units
 from continual_learning.optim.shrink_perturb import ShrinkAndPerturb
 from continual_learning.optim.tracing.trace import trace_units
 from continual_learning.optim.units import UnitGraph
@@ -44,7 +44,7 @@ __all__ = [
     "attach_reset_method",
     "choice",
     "periodic",
-    "recognise_units",
+    "recognize_units",
     "register",
     "register_moments",
     "registered",

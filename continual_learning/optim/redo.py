@@ -26,17 +26,17 @@ from continual_learning.optim.units import UnitGraph
 
 @reset_method
 class ReDo(ResetMethod):
-    """Every `every` steps, replaces the units whose mean |feature| is at most `threshold`.
+    """Replaces the units whose mean |feature| is at most `threshold`, every `every` steps.
 
-    The defaults are its authors': τ = 0.1, every 1,000 updates (Sokar et al., 2023,
-    arXiv:2302.12902, which uses τ = 0.025 as well).
+    The defaults are those of its authors: τ = 0.1, every 1,000 updates (Sokar et al., 2023,
+    arXiv:2302.12902; they use τ = 0.025 as well).
 
-    Needs `features={layer: [batch, *positions, units]}` in `update`.
+    `update` needs `features={layer: [batch, *positions, units]}`.
 
     Attributes:
       threshold: τ, relative to the layer's mean.
       every: f, steps between resets.
-      max_reset_fraction: at most floor(fraction · size) units of a layer, lowest first.
+      max_reset_fraction: limits a reset to floor(fraction · size) units of a layer, lowest first.
       shared: whether an entry between two units that are both reset ends "zeroed", as in the
         method's own code, or "redrawn", as in the code of the CPR paper.
       reset_moments: whether the moments of reset entries restart at zero.
@@ -56,19 +56,19 @@ class ReDo(ResetMethod):
 
     @property
     def outgoing(self) -> Outgoing:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What is done last decides about shared entries."""
+        """When outgoing entries shrink: the last operation decides about shared entries."""
         return "after" if self.shared == "zeroed" else "before"
 
     def due(self, state: tuple[()], t: jax.Array) -> jax.Array:
-        """Every `every` steps, not in the first."""
+        """Return whether `t` is a positive multiple of `every`."""
         return periodic(t, self.every)
 
     def amount(self, graph: UnitGraph, state: tuple[()], step: Step) -> Amount:
-        """1 for dormant units."""
+        """Return 1 for dormant units, 0 for others."""
         dtype = jnp.result_type(jnp.float32, *step.features.values())
         _, magnitude = feature_means(graph, step.features, dtype)
         return below_threshold(graph, magnitude, self.threshold, self.max_reset_fraction)
 
     def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
-        """Return nothing of the moments of reset entries, or all of them."""
+        """Return the shares of moments to keep: none for reset entries, or {} for all."""
         return super().keep(graph, amount) if self.reset_moments else {}

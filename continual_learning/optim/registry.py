@@ -1,6 +1,6 @@
-"""The reset methods that a program knows by a name: ours, and those that users register.
+"""The reset methods that have a name: ours, and those that users register.
 
-Reading the table needs no JAX: the classes of our own methods are imported when they are asked for.
+Reading the table needs no JAX: the classes of our methods are imported when they are asked for.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Entry(NamedTuple):
     """A registered method.
 
     Attributes:
-      target: the class, or where it is, as "module:class".
-      label: how tables, figures and reports write it.
-      color: its color in figures, as "#RRGGBB"; None for one that is free.
-      origin: the plug-in that registered it; None for our own and those of a program.
+      target: the class, or its place as "module:class".
+      label: its name in tables, figures and reports.
+      color: its color in figures, as "#RRGGBB"; None for any free color.
+      origin: the plug-in that registered it; None for our methods and those of a program.
     """
 
     target: type[ResetMethod] | str
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Where it comes from: a plug-in, or "module:class"."""
+        """The origin of the method: a plug-in, or "module:class"."""
         return self.origin or self._place
 
     @property
@@ -50,12 +50,12 @@ class Entry(NamedTuple):
         return f"{self.target.__module__}:{self.target.__qualname__}"
 
     def is_of(self, cls: type[ResetMethod]) -> bool:
-        """Whether it is this class, or an earlier definition of it."""
+        """Return whether it is this class, or an earlier definition of it."""
         return self._place == f"{cls.__module__}:{cls.__qualname__}"
 
 
 class RegistryError(ValueError):
-    """Something could not be registered, or is not."""
+    """A method that cannot be registered, or is not registered."""
 
 
 def _ours(module: str, cls: str, label: str, color: str | None = None) -> Entry:
@@ -83,17 +83,17 @@ def register(
 ) -> None:
     """Make a reset method known by a name to studies, sweeps, tables, figures and reports.
 
-    Registering a class again, as a cell of a notebook does that is run again, replaces it.
+    A class that is registered again, by a notebook's cell that runs twice say, is replaced.
 
     Args:
       name: lower-case letters, digits and underscores.
       cls: a subclass of `ResetMethod`, decorated with `@reset_method`.
-      label: how texts write it; the name of the class by default.
-      color: its color in figures, as "#RRGGBB"; one that is free by default.
+      label: its name in texts; the name of the class by default.
+      color: its color in figures, as "#RRGGBB"; any free color by default.
 
     Raises:
-      RegistryError: if the name or the label is taken, or is none, or the color is none.
-      TypeError: if `cls` is no such class.
+      RegistryError: if the name or the label is taken, or one of them or the color is not valid.
+      TypeError: if `cls` is not a subclass of `ResetMethod`.
     """
     from continual_learning.optim.method import ResetMethod
 
@@ -105,13 +105,13 @@ def register(
             f"most 64, beginning with a letter; got {name!r}."
         )
     if color is not None and not is_color(color):
-        raise RegistryError(f"{name}: color must be written as '#0072B2' is, got {color!r}.")
+        raise RegistryError(f"{name}: color must have the form '#0072B2', got {color!r}.")
     known = _ENTRIES.get(name)
     if known is not None and known.is_ours and known.is_of(cls):
         return
     if known is not None and not known.is_of(cls):
         raise RegistryError(
-            f"There is a reset method {name!r} already, {known.source}; choose another name."
+            f"There is a reset method {name!r} already, from {known.source}; choose another name."
         )
     label = label or cls.__name__
     if not is_label(label):
@@ -143,7 +143,7 @@ def registered() -> Mapping[str, Entry]:
 
 
 def listed() -> str:
-    """Return all names as an error lists them, with the plug-ins that they come from."""
+    """Return all names as an error lists them, with the plug-ins from which they come."""
     return ", ".join(
         f"{name} (from {entry.origin})" if entry.origin else name
         for name, entry in registered().items()
@@ -151,13 +151,13 @@ def listed() -> str:
 
 
 def get(name: str) -> type[ResetMethod]:
-    """Return the class of a name; raises a RegistryError that lists all names if there is none."""
+    """Return the class of a name; raise a RegistryError that lists all names if it is unknown."""
     if name not in registered():
         close = difflib.get_close_matches(name, _ENTRIES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise RegistryError(
-            f"Unknown reset method {name!r:.80}.{hint} Valid: {listed()}. One of your own comes "
-            "with --plugin FILE.py, or with a package that is installed."
+            f"Unknown reset method {name!r:.80}.{hint} Valid: {listed()}. Load a "
+            "method of your own with --plugin FILE.py, or install its package."
         )
     target = _ENTRIES[name].target
     if isinstance(target, str):

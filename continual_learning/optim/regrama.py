@@ -26,14 +26,14 @@ from continual_learning.optim.units import UnitGraph
 
 @reset_method
 class ReGraMa(ResetMethod):
-    """Every `every` steps, replaces the units whose mean |gradient| is at most `threshold`.
+    """Replaces the units whose mean |gradient| is at most `threshold`, every `every` steps.
 
     The defaults are those that the CPR paper selected on SlipperyAnt.
 
     Attributes:
       threshold: τ, relative to the layer's mean, for the gradients of the current batch.
       every: f, steps between resets.
-      max_reset_fraction: at most floor(fraction · size) units of a layer, lowest first.
+      max_reset_fraction: limits a reset to floor(fraction · size) units of a layer, lowest first.
       zero_outgoing: whether outgoing entries are zeroed; the method's authors leave them alone.
       shared: whether an entry between two units that are both reset ends "zeroed" or "redrawn", as
         in the code of the CPR paper; without `zero_outgoing` it is redrawn.
@@ -53,21 +53,21 @@ class ReGraMa(ResetMethod):
 
     @property
     def outgoing(self) -> Outgoing:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As `zero_outgoing` says; what is done last decides about shared entries."""
+        """When outgoing entries shrink: the last operation decides about shared entries."""
         if not self.zero_outgoing:
             return "kept"
         return "after" if self.shared == "zeroed" else "before"
 
     def due(self, state: tuple[()], t: jax.Array) -> jax.Array:
-        """Every `every` steps, not in the first."""
+        """Return whether `t` is a positive multiple of `every`."""
         return periodic(t, self.every)
 
     def amount(self, graph: UnitGraph, state: tuple[()], step: Step) -> Amount:
-        """1 for units with little gradient."""
+        """Return 1 for units with a low gradient magnitude, 0 for others."""
         dtype = jnp.result_type(jnp.float32, *step.grads.values())
         score = gradient_magnitude(graph, step.grads, dtype)
         return below_threshold(graph, score, self.threshold, self.max_reset_fraction)
 
     def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
-        """Return nothing of the moments of reset entries, or all of them."""
+        """Return the shares of moments to keep: none for reset entries, or {} for all."""
         return super().keep(graph, amount) if self.reset_moments else {}

@@ -1,8 +1,8 @@
-"""Rewriting parameters: pure functions of (parameters, graph, how far each unit is reset, ξ).
+"""Rewriting parameters, by pure functions of parameters, graph, resets r and fresh kernels ξ.
 
-One operation serves all methods. A unit that is reset by r ∈ [0, 1] has its incoming entries
-moved to (1−r)W + rξ and its outgoing ones to (1−r)W; a binary reset is r = 1. What differs is the
-order where an entry is outgoing of one unit and incoming of the next.
+All methods use the same operation: a reset of a unit by r ∈ [0, 1] moves its incoming entries to
+(1−r)W + rξ and its outgoing ones to (1−r)W; a binary reset has r = 1. Methods differ in the order
+of the two for an entry that is an outgoing one of a unit and an incoming one of the next.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def reset_units(
     outgoing: Outgoing = "before",
     bias: bool = True,
 ) -> dict[str, jax.Array]:
-    """Parameters with every unit moved towards a fresh one.
+    """Move every unit toward a fresh one.
 
     Args:
       graph: the units.
       params: {path: array}.
       reset: [layers, width] in [0, 1].
       fresh: ξ, {path: array} for every kernel with incoming entries.
-      outgoing: "before": outgoing entries shrink, then incoming ones are mixed (an entry that is
-        both ends fresh: CPR, CBP); "after": the other way round (it ends zero: ReDo); "kept":
-        outgoing entries are not touched.
+      outgoing: "before": outgoing entries shrink, then incoming ones are mixed, and an entry that
+        is both ends fresh (CPR, CBP); "after": the other way round, and it ends zero (ReDo);
+        "kept": outgoing entries stay as they are.
       bias: whether biases move to 0 and norm scales to 1 with their unit.
 
     Returns:
@@ -75,7 +75,17 @@ def reset_units(
 def kept(
     graph: UnitGraph, reset: jax.Array, *, outgoing: Outgoing = "before", bias: bool = True
 ) -> dict[str, jax.Array]:
-    """What a reset leaves of each entry, Π(1−r): {path: array that broadcasts to the parameter}."""
+    """Return the share Π(1−r) of each entry that a reset keeps.
+
+    Args:
+      graph: the units.
+      reset: [layers, width] in [0, 1].
+      outgoing: as in `reset_units`.
+      bias: as in `reset_units`.
+
+    Returns:
+      {path: array that broadcasts to the parameter}.
+    """
     rows = graph.unpack(1 - reset)
     share: dict[str, jax.Array] = {}
     groups: list[Callable[[Layer], tuple[Link, ...]]] = [lambda layer: layer.incoming]
@@ -93,7 +103,7 @@ def kept(
 def transferred_bias(
     graph: UnitGraph, params: Params, contribution: jax.Array
 ) -> dict[str, jax.Array]:
-    """Biases that take over what units contributed: b + Σ_i contribution_i · W_out[i].
+    """Return biases that take over the contributions of units: b + Σ_i contribution_i · W_out[i].
 
     Args:
       graph: the units.
@@ -101,7 +111,7 @@ def transferred_bias(
       contribution: [layers, width], a unit's mean activation, or 0 where it stays as it is.
 
     Returns:
-      {path: array} of the changed biases. Readers without a bias are passed over.
+      {path: array} of the changed biases. Readers without a bias are skipped.
     """
     kernels = {k.param: k for k in graph.kernels}
     rows = graph.unpack(contribution)
@@ -110,7 +120,7 @@ def transferred_bias(
         for link in layer.outgoing:
             kernel = kernels.get(link.param)
             if kernel is None or kernel.bias is None or not {*link.axes} & {*kernel.inputs}:
-                continue  # a query, its bias among them, reads no keys
+                continue  # a query reads no key, so its bias takes over nothing
             w = params[link.param]
             part = _per_output(kernel, w * link.expand(rows[layer.name], w.ndim, 0))
             bias = new.get(kernel.bias, params[kernel.bias])
@@ -130,12 +140,12 @@ def _links(
 
 
 def _towards(w: jax.Array, r: jax.Array, target: Any) -> jax.Array:
-    """(1−r)w + r·target; r = 1 replaces even what is not finite."""
+    """Return (1−r)w + r·target; r = 1 replaces even entries that are not finite."""
     return jnp.where(r >= 1, jnp.asarray(target, r.dtype), (1 - r) * w + r * target)
 
 
 def _per_output(kernel: Kernel, w: jax.Array) -> jax.Array:
-    """Sums a kernel-shaped array to the shape of the bias, [*copies, *outputs]."""
+    """Sum a kernel-shaped array to the shape of the bias, [*copies, *outputs]."""
     order = (*kernel.copies, *kernel.outputs)
     summed = jnp.sum(w, axis=tuple(a for a in range(w.ndim) if a not in order))
     return summed.transpose([sorted(order).index(a) for a in order])

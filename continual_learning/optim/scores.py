@@ -16,9 +16,18 @@ Arrays = Mapping[str, jax.Array]
 
 
 def gradient_magnitude(graph: UnitGraph, grads: Arrays, dtype: Any) -> jax.Array:
-    """Mean |gradient| over each unit's incoming entries, of all its producers."""
+    """Return the mean |gradient| over each unit's incoming entries, of all its producers.
+
+    Args:
+      graph: the units.
+      grads: {path: array}.
+      dtype: the dtype of the result.
+
+    Returns:
+      [layers, width].
+    """
     rows: dict[str, jax.Array] = {}
-    # Layers of equal shape are reduced together: one operation instead of one per layer.
+    # Layers of equal shape are reduced together, in one operation instead of one per layer.
     for layers in _alike(graph, grads):
         link = layers[0].incoming[0]
         stacked = jnp.stack([grads[layer.incoming[0].param] for layer in layers])
@@ -38,7 +47,7 @@ def gradient_magnitude(graph: UnitGraph, grads: Arrays, dtype: Any) -> jax.Array
 
 
 def _alike(graph: UnitGraph, grads: Arrays) -> list[list[Layer]]:
-    """Layers with one plain producer, grouped by its shape, dtype, axes and sharding."""
+    """Group layers with one plain producer by its shape, dtype, axes and sharding."""
     groups: dict[Any, list[Layer]] = {}
     for layer in graph.layers:
         link = layer.incoming[0]
@@ -48,7 +57,13 @@ def _alike(graph: UnitGraph, grads: Arrays) -> list[list[Layer]]:
 
 
 def feature_means(graph: UnitGraph, features: Arrays, dtype: Any) -> tuple[jax.Array, jax.Array]:
-    """Means over batch and positions of f and of |f|."""
+    """Return the means over batch and positions of f and of |f|, both [layers, width].
+
+    Args:
+      graph: the units.
+      features: {layer: [batch, *positions, units]}.
+      dtype: the dtype of the results.
+    """
 
     def mean(f: jax.Array) -> jax.Array:
         return jnp.mean(f, axis=tuple(range(f.ndim - 1)), dtype=dtype)
@@ -58,10 +73,16 @@ def feature_means(graph: UnitGraph, features: Arrays, dtype: Any) -> tuple[jax.A
 
 
 def contribution(graph: UnitGraph, params: Arrays, features: Arrays, dtype: Any) -> jax.Array:
-    """Mean over each unit's outgoing entries of |w| · mean_b|f|.
+    """Return the mean of |w| · mean_b|f| over each unit's outgoing entries, [layers, width].
 
-    Where a dense layer reads a flattened conv layer, each entry meets the feature at the position
-    that it reads.
+    Where a dense layer reads a flattened conv layer, an entry is multiplied with the feature at the
+    position that it reads.
+
+    Args:
+      graph: the units.
+      params: {path: array}.
+      features: {layer: [batch, *positions, units]}.
+      dtype: the dtype of the result.
     """
 
     def of(layer: Layer) -> jax.Array:
@@ -92,17 +113,23 @@ def _check_positions(layer: Layer, link: Link, position: np.ndarray, feature: ja
         )
 
 
-def normalised(graph: UnitGraph, score: jax.Array, eps: float) -> jax.Array:
-    """Each score over the mean of its layer (+ eps); 0 in the padding."""
+def normalized(graph: UnitGraph, score: jax.Array, eps: float) -> jax.Array:
+    """Return each score over the mean of its layer, with 0 in the padding.
+
+    Args:
+      graph: the units.
+      score: [layers, width].
+      eps: added to the mean.
+    """
     return jnp.where(graph.valid, score / (graph.layer_mean(score) + eps), 0)
 
 
 def lowest(score: jax.Array, number: jax.Array, eligible: jax.Array) -> jax.Array:
-    """The `number` [layers, 1] eligible units of lowest score in each layer, ties by index.
+    """Return the eligible units of lowest score in each layer, ties by index, bool [layers, width].
 
     Args:
       score: [layers, width].
-      number: how many to take, [layers, 1].
+      number: number of units of each layer, [layers, 1].
       eligible: bool [layers, width].
     """
     score = jnp.where(eligible, score, jnp.inf)

@@ -1,4 +1,4 @@
-"""Keys that differ between networks and seeds without being told to."""
+"""Keys that differ between networks and seeds, though the user gives one key."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import jax.numpy as jnp
 
 
 def seeded(key: Any, kernels: Iterable[jax.Array]) -> jax.Array:
-    """Key data of `key` with the bits of the initial kernels folded in.
+    """Return the key data of `key` with the bits of the initial kernels folded in.
 
-    Lanes of a `vmap` over seeds, and actor and critic with the same key, so draw differently.
+    Lanes of a `vmap` over seeds, and actor and critic with the same key, therefore draw
+    differently.
     """
     typed = wrap(key)
     for kernel in kernels:
@@ -21,7 +22,10 @@ def seeded(key: Any, kernels: Iterable[jax.Array]) -> jax.Array:
 
 
 def wrap(key: Any, data: jax.Array | None = None) -> jax.Array:
-    """`key` (an integer, a typed key or raw key data) as a typed key; or `data` in its kind."""
+    """Return `key` (an integer, a typed key or raw key data) as a typed key.
+
+    With `data`, return these key data as a typed key of the same kind.
+    """
     is_typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     if data is not None:
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(key) if is_typed else None)
@@ -33,12 +37,13 @@ def wrap(key: Any, data: jax.Array | None = None) -> jax.Array:
 
 
 def _digest(array: jax.Array) -> jax.Array:
-    """A uint32 that depends on every bit of `array` and where it stands."""
+    """Return a uint32 that depends on every bit of `array` and its place."""
     bits = jax.lax.bitcast_convert_type(array, _UINT[array.dtype.itemsize])
     if bits.dtype.itemsize > 4:
         bits = bits ^ (bits >> 32)
-    place = jnp.ones(bits.shape, jnp.uint32)  # odd numbers in C order, without a reshape: the
-    stride = 2  # array may be sharded
+    # Places are odd numbers in C order, without a reshape, since the array may be sharded.
+    place = jnp.ones(bits.shape, jnp.uint32)
+    stride = 2
     for axis in reversed(range(bits.ndim)):
         place += stride * jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis)
         stride *= bits.shape[axis]

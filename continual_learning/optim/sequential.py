@@ -29,14 +29,13 @@ class _Weights(NamedTuple):
     bias: str | None
 
 
-def recognise_units(params: Any) -> UnitGraph:
-    """The graph of a plain sequential dense network, read off its parameter tree.
+def recognize_units(params: Any) -> UnitGraph:
+    """Return the graph of a plain sequential dense network, read off its parameter tree.
 
     Kernels are the 2-D leaves in natural order of their paths (`layer_10` after `layer_2`), each
-    in a container of its own beside its bias, or all in one flat container. The network is
-    accepted only if the shapes form a chain in exactly one way; whatever else there is (conv
-    kernels, norms, several branches, a square network that could be stored transposed) is an
-    error, never a guess.
+    in a container of its own beside its bias, or all in one flat container. The function accepts
+    a network only if the shapes form a chain in exactly one way; all others (with conv kernels,
+    norms, several branches, or square kernels that could be stored transposed) are an error.
     """
     leaves = trees.named_leaves(params)
     paths = sorted(leaves, key=trees.natural)
@@ -45,10 +44,10 @@ def recognise_units(params: Any) -> UnitGraph:
     if deep:
         raise ValueError(
             f"{deep[0]!r} has shape {shapes[deep[0]]}: only dense networks (2-D kernels) are "
-            f"recognised from their parameters. {_HOW_TO}"
+            f"recognized from their parameters. {_HOW_TO}"
         )
     kernels = [p for p in paths if len(shapes.get(p, ())) == 2]
-    if len(kernels) < 2:  # no hidden layer, whatever the rest is
+    if len(kernels) < 2:  # there is no hidden layer
         return _single(params, shapes, kernels)
 
     parents = {_parent(_parent(k)) for k in kernels}
@@ -61,7 +60,7 @@ def recognise_units(params: Any) -> UnitGraph:
     chain = _pair_biases(paths, shapes, kernels)
     layouts: list[Layout] = [x for x in ("in_out", "out_in") if _fits(chain, shapes, x)]
     if layouts == ["out_in"] and all(weights.bias is None for weights in chain):
-        layouts = []  # a chain [in, out] listed from its end looks the same; only a bias can tell
+        layouts = []  # an [in, out] chain listed from its end looks the same without biases
     if not layouts:
         listing = ", ".join(f"{k} {shapes[k]}" for k in kernels)
         raise ValueError(
@@ -71,7 +70,7 @@ def recognise_units(params: Any) -> UnitGraph:
         raise ValueError(
             "The shapes do not tell whether kernels are stored [in, out] or [out, in]: "
             f"{', '.join(f'{k} {shapes[k]}' for k in kernels)}. "
-            f"Say so: `sequential_units(params, {kernels!r}, layout='in_out')`."
+            f"Name the layout: `sequential_units(params, {kernels!r}, layout='in_out')`."
         )
     return _chain(params, chain, layouts[0], "channels_last")
 
@@ -83,7 +82,7 @@ def sequential_units(
     layout: Layout = "in_out",
     flatten: Flatten = "channels_last",
 ) -> UnitGraph:
-    """The graph of a chain of dense and conv layers, given its kernels in order.
+    """Return the graph of a chain of dense and conv layers, given its kernels in order.
 
     Args:
       params: the parameter tree.
@@ -108,15 +107,15 @@ def sequential_units(
         beside = [p for p, s in shapes.items() if _parent(p) == _parent(kernel) and len(s) == 1]
         if len(beside) > 1:
             raise ValueError(
-                f"Beside {kernel!r} lie several vectors, {beside}: which one is its bias is "
-                "unknown. Use `trace_units(apply_fn, params, *inputs)`."
+                f"Several vectors lie beside {kernel!r}, {beside}, and any of them may be its "
+                "bias. Use `trace_units(apply_fn, params, *inputs)`."
             )
         chain.append(_Weights(kernel, beside[0] if beside else None))
     return _chain(params, chain, layout, flatten)
 
 
 def _single(params: Any, shapes: dict[str, tuple[int, ...]], kernels: list[str]) -> UnitGraph:
-    """At most one kernel, with the only vector beside it as bias if the shapes agree."""
+    """Return the graph of one kernel or none; the only vector beside it is its bias if it fits."""
     chain, layout = [_Weights(k, None) for k in kernels], "in_out"
     for kernel in kernels:
         beside = [p for p, s in shapes.items() if _parent(p) == _parent(kernel) and len(s) == 1]
@@ -132,7 +131,10 @@ def _parent(path: str) -> str:
 
 
 def _refuse_gaps(paths: list[str], leaves: dict[str, Any], kernels: list[str]) -> None:
-    """A masked leaf amid the chain may hide a layer, unless it lies beside the one kernel there."""
+    """Raise a ValueError if a masked leaf within the chain may hide a layer.
+
+    A masked leaf beside a single kernel hides none.
+    """
     holders = [_parent(k) for k in kernels]
     amid = paths[paths.index(kernels[0]) : paths.index(kernels[-1])]
     hidden = [p for p in amid if trees.is_masked(leaves[p]) and holders.count(_parent(p)) != 1]
@@ -146,7 +148,7 @@ def _refuse_gaps(paths: list[str], leaves: dict[str, Any], kernels: list[str]) -
 def _pair_biases(
     paths: list[str], shapes: dict[str, tuple[int, ...]], kernels: list[str]
 ) -> list[_Weights]:
-    """Kernels with their biases: the only vector beside a kernel, or one each in natural order."""
+    """Pair kernels with biases: with the only vector beside each, or one each in natural order."""
     by_holder: dict[str, list[str]] = defaultdict(list)
     for path in paths:
         if len(shapes.get(path, ())) == 1:
@@ -156,8 +158,8 @@ def _pair_biases(
         owners = [k for k in kernels if _parent(k) == holder]
         if len(vectors) != len(owners):
             raise ValueError(
-                f"The role of {', '.join(vectors)} is unknown: beside them lie {len(owners)} "
-                f"kernels, and every kernel has one bias at most. {_HOW_TO}"
+                f"The role of {', '.join(vectors)} is unknown: {len(owners)} kernels lie beside "
+                f"them, and every kernel has at most one bias. {_HOW_TO}"
             )
         bias_of.update(zip(owners, vectors, strict=True))
     return [_Weights(k, bias_of.get(k)) for k in kernels]

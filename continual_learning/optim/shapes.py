@@ -1,4 +1,4 @@
-"""φ: how strongly CPR resets a unit of utility u. Each is 1 up to the centre and falls above it."""
+"""The shapes φ of CPR's resets by utility u: all are 1 up to the center and fall above it."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,8 @@ import jax.numpy as jnp
 Number = float | int | jax.Array
 _LN2 = 0.6931471805599453
 
-# Of z = κ(u − centre); all have φ(0) = 1, the cap for units below the centre. Their order counts: a
-# shape may be given as its number here.
+# Functions of z = κ(u − center) with φ(0) = 1, the cap for units below the center. Their order is
+# fixed, since a shape may be given as its number here.
 SHAPES: dict[str, Callable[[jax.Array], jax.Array]] = {
     "sigmoid": lambda z: jnp.minimum(2 * jax.nn.sigmoid(-z), 1),
     "exp": lambda z: jnp.minimum(jnp.exp(-z), 1),
@@ -19,11 +19,11 @@ SHAPES: dict[str, Callable[[jax.Array], jax.Array]] = {
 
 
 def phi(shape: str | Number, utility: jax.Array, sharpness: Number, center: Number) -> jax.Array:
-    """φ(u) in [0, 1], elementwise; an infinite sharpness gives the step 1[u ≤ centre].
+    """Return φ(u) in [0, 1], elementwise; an infinite sharpness gives the step 1[u ≤ center].
 
     Args:
-      shape: a name of `SHAPES`, or its number there, which may be traced: programs that differ in
-        it alone are one.
+      shape: a name of `SHAPES`, or its number there, which may be traced, so that one program
+        serves all shapes.
       utility: u, of any shape.
       sharpness: κ, at least 0.
       center: the utility up to which φ is 1.

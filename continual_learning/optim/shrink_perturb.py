@@ -21,16 +21,16 @@ from continual_learning.optim.units import UnitGraph
 
 @reset_method
 class ShrinkAndPerturb(ResetMethod):
-    """Every `every` steps, θ ← (1−shrink)·θ + perturb·fresh.
+    """Shrinks all kernels and adds noise every `every` steps: θ ← (1−shrink)·θ + perturb·fresh.
 
-    All kernels, the output layer's too; biases only shrink, norm scales stay as they are. The
-    defaults are those that the CPR paper selected on SlipperyAnt; Ash & Adams (2020,
-    arXiv:1910.08475) act when new data arrive, and so have no `every`.
+    The output layer's kernel is among them; biases only shrink, norm scales stay as they are. The
+    defaults are those that the CPR paper selected on SlipperyAnt; the method of Ash & Adams (2020,
+    arXiv:1910.08475) acts when new data arrive, and so has no `every`.
 
     Attributes:
       shrink: the share that is removed.
-      perturb: how much of a fresh draw is added.
-      every: steps between resets; 1 acts on every step.
+      perturb: the share of a fresh draw that is added.
+      every: steps between resets; with 1 the method acts in every step.
       kernels_only: whether biases are left alone.
     """
 
@@ -44,18 +44,18 @@ class ShrinkAndPerturb(ResetMethod):
         check_range(self, shrink=(0, 1), perturb=(0, np.inf), every=(1, np.inf))
 
     def due(self, state: tuple[()], t: jax.Array) -> jax.Array:
-        """After every `every` steps."""
+        """Return whether `t + 1` is a multiple of `every`."""
         return (t + 1) % self.every == 0
 
     def amount(self, graph: UnitGraph, state: tuple[()], step: Step) -> Amount:
-        """The same for all units; it knows no utility."""
+        """Return the same amount for all units, which have no utility here."""
         reset = jnp.full(graph.shape, self.shrink)
         return Amount(reset, jnp.ones_like(reset))
 
     def rewrite(
         self, graph: UnitGraph, state: tuple[()], params: Params, amount: Amount, fresh: Params
     ) -> dict[str, jax.Array]:
-        """Kernels shrink and are perturbed, biases shrink."""
+        """Shrink and perturb the kernels, and shrink the biases."""
 
         def shrunk(w: jax.Array) -> jax.Array:
             return (1 - self.shrink) * w
@@ -73,9 +73,9 @@ class ShrinkAndPerturb(ResetMethod):
         return new
 
     def keep(self, graph: UnitGraph, amount: Amount) -> dict[str, jax.Array]:
-        """Moments stay as they are."""
+        """Return {}, so that moments stay as they are."""
         return {}
 
     def drawn(self, graph: UnitGraph) -> list[str]:
-        """All kernels."""
+        """Return the paths of all kernels."""
         return [k.param for k in graph.kernels]

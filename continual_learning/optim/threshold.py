@@ -1,4 +1,4 @@
-"""Binary resets of the units whose score is low within their layer, as ReDo and ReGraMa make."""
+"""Binary resets of the units whose score is low within their layer, for ReDo and ReGraMa."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from continual_learning.optim.method import Amount, Number
-from continual_learning.optim.scores import lowest, normalised
+from continual_learning.optim.scores import lowest, normalized
 from continual_learning.optim.units import UnitGraph
 
 Shared = Literal["zeroed", "redrawn"]
-"""What becomes of an entry between two units that are both reset."""
+"""The end of an entry between two units that are both reset."""
 
 EPS = 1e-9
 
@@ -20,15 +20,15 @@ EPS = 1e-9
 def below_threshold(
     graph: UnitGraph, score: jax.Array, threshold: Number, fraction: Number | None
 ) -> Amount:
-    """Reset the units whose score, over the mean of their layer, is at most `threshold`.
+    """Reset the units whose score is at most `threshold` times the mean of their layer.
 
     Args:
       graph: the units.
       score: [layers, width].
       threshold: [].
-      fraction: at most this share of a layer, lowest first; None for no limit.
+      fraction: the largest share of a layer that is reset, lowest first; None for no limit.
     """
-    score = normalised(graph, score, EPS)
+    score = normalized(graph, score, EPS)
     low = (score <= threshold) & graph.valid
     if fraction is not None:
         limit = jnp.floor(fraction * graph.sizes[:, None])

@@ -1,4 +1,4 @@
-"""Parameter trees by path: any container that JAX can flatten, masked leaves included."""
+"""Parameter trees by path, for any container that JAX can flatten, with masked leaves."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import optax
 
 
 def is_masked(node: Any) -> bool:
-    """Whether an outer wrapper (`optax.masked`, `optax.multi_transform`) took this node away."""
+    """Return whether an outer wrapper (`optax.masked`, `optax.multi_transform`) masks this node."""
     return isinstance(node, optax.MaskedNode)
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:
-    """{path: leaf} in tree order, with '/' between the keys of a path; masked nodes are leaves.
+    """Return {path: leaf} in tree order, with '/' between keys; masked nodes are leaves.
 
     A node whose only leaf is an attribute `value` (NNX's variables) gives its name to that leaf.
     """
@@ -38,16 +38,16 @@ def named_leaves(tree: Any) -> dict[str, Any]:
 
 
 def arrays(tree: Any) -> dict[str, jax.Array]:
-    """`named_leaves` without the masked ones."""
+    """Return `named_leaves` without masked nodes."""
     return {p: leaf for p, leaf in named_leaves(tree).items() if not is_masked(leaf)}
 
 
 def parameters(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The arrays of `tree`, and a function that puts others in their places.
+    """Return the arrays of `tree`, and a function that puts others in their places.
 
-    A module with leaves that no optimizer could train (functions, flags, sizes), as Equinox has
-    them, is taken apart like `eqx.partition(module, eqx.is_inexact_array)`: what is left has None
-    there.
+    A module with leaves that no optimizer could train (functions, flags, sizes), like those of
+    Equinox, is split like `eqx.partition(module, eqx.is_inexact_array)`: the result has None in
+    place of these leaves.
     """
     leaves = jax.tree.leaves(tree)
     if all(_is_array(x) or isinstance(x, complex | float) for x in leaves):
@@ -71,24 +71,24 @@ def _is_array(x: Any) -> bool:
 
 
 def is_masked_away(path: str, leaves: Mapping[str, Any]) -> bool:
-    """Whether `path` is masked, or lies under a node that is masked as a whole."""
+    """Return whether `path` is masked, or lies under a node that is masked as a whole."""
     parts = path.split("/")
     return any(is_masked(leaves.get("/".join(parts[:i]))) for i in range(len(parts) + 1))
 
 
 def replace(tree: Any, new: Mapping[str, Any]) -> Any:
-    """`tree` with the leaves at the paths in `new` replaced."""
+    """Return `tree` with the leaves at the paths in `new` replaced."""
     treedef = jax.tree.structure(tree, is_leaf=is_masked)
     return treedef.unflatten(new.get(path, leaf) for path, leaf in named_leaves(tree).items())
 
 
 def structure(tree: Any) -> tuple[Any, ...]:
-    """A hashable key that is equal for trees of equal structure and shapes."""
+    """Return a hashable key that is equal for trees of equal structure and shapes."""
     leaves, treedef = jax.tree.flatten(tree)
     return (treedef, *(jnp.shape(leaf) for leaf in leaves))
 
 
 def natural(path: str) -> tuple[Any, ...]:
-    """Sort key under which `layer_10` comes after `layer_2`."""
+    """Return a sort key under which `layer_10` comes after `layer_2`."""
     parts = re.split(r"(\d+)", path)
     return tuple((int(p), "") if p.isdigit() else (-1, p) for p in parts if p)

@@ -1,12 +1,12 @@
-"""Which parameter entries belong to which hidden unit.
+"""The parameter entries that belong to each hidden unit.
 
 A *unit* is one output of a hidden layer (a conv channel counts as one). Its *incoming* entries
-produce it, its *outgoing* entries are every kernel entry of a later layer that reads it. A
-`UnitGraph` holds this as static index arrays, so that everything done with it inside a compiled
-step is plain gathers and reductions.
+produce it, its *outgoing* entries are all kernel entries of later layers that read it. A
+`UnitGraph` holds this as static index arrays, so that a compiled step needs plain gathers and
+reductions alone.
 
-Per-unit numbers of a whole network travel as one padded array of shape [layers, width], `width`
-being the size of the largest layer: a handful of fused operations, whatever the depth.
+The per-unit numbers of a whole network are one padded array [layers, width], where `width` is the
+size of the largest layer: they take few fused operations at any depth.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnitGraph:
       kernels: all kernels in order from the input, the output layer's included.
       shapes: shape of every parameter, by path.
       treedef: structure of the parameter tree.
-      untraced: (parameter, reason) of what is left alone.
+      untraced: (parameter, reason) for the parameters that are left alone.
       output: parameters of the output layer, which has no units.
       pairs: whether channels of queries and keys are units.
     """
@@ -60,7 +60,7 @@ class UnitGraph:
         shape = self.shapes.get(link.param)
         if shape is None:
             raise ValueError(
-                f"Layer {layer.name!r} refers to {link.param!r}, which is no parameter. "
+                f"Layer {layer.name!r} refers to {link.param!r}, which is not a parameter. "
                 f"Parameters: {', '.join(self.shapes)}."
             )
         if max(link.axes, default=-1) >= len(shape) or (
@@ -100,13 +100,13 @@ class UnitGraph:
 
     @functools.cached_property
     def valid(self) -> np.ndarray:
-        """Which entries of a [layers, width] array are units rather than padding."""
+        """Whether an entry is a unit rather than padding, bool [layers, width]."""
         return np.arange(self.width)[None, :] < self.sizes[:, None]
 
     # Per-unit arrays -------------------------------------------------------------------------
 
     def pack(self, rows: Iterable[jax.Array], fill: Any = 0) -> jax.Array:
-        """One array [size] per layer, in order -> [layers, width], padded with `fill`."""
+        """Stack one array [size] per layer, in order, into [layers, width], padded with `fill`."""
         if not self.layers:
             return jnp.zeros((0, 0))
         padded = [
@@ -116,30 +116,30 @@ class UnitGraph:
         return jnp.stack(padded)
 
     def unpack(self, array: jax.Array) -> dict[str, jax.Array]:
-        """[layers, width] -> {layer: [size]}."""
+        """Split an array [layers, width] into {layer: [size]}."""
         return {layer.name: array[i, : layer.size] for i, layer in enumerate(self.layers)}
 
     def layer_mean(self, array: jax.Array) -> jax.Array:
-        """Mean over the units of each layer: [layers, width] -> [layers, 1]."""
+        """Return the mean over the units of each layer: [layers, width] -> [layers, 1]."""
         total = jnp.sum(jnp.where(self.valid, array, 0), axis=1, keepdims=True)
         return total / self.sizes[:, None].astype(array.dtype)
 
     def layer_finite(self, array: jax.Array) -> jax.Array:
-        """Whether all units of a layer are finite: [layers, width] -> bool [layers, 1]."""
+        """Return whether all units of a layer are finite: [layers, width] -> bool [layers, 1]."""
         return jnp.all(jnp.isfinite(array) | ~self.valid, axis=1, keepdims=True)
 
     # Masks -----------------------------------------------------------------------------------
 
     def incoming(self, units: Units) -> Any:
-        """A tree like the parameters, True on the kernel entries that produce `units`."""
+        """Return a tree like the parameters, True on the kernel entries that produce `units`."""
         return self._mask(units, lambda layer: layer.incoming)
 
     def bias(self, units: Units) -> Any:
-        """True on the biases, norm scales and norm biases of `units`."""
+        """Return a tree like the parameters, True on biases and norm parameters of `units`."""
         return self._mask(units, lambda layer: layer.bias + layer.scale)
 
     def outgoing(self, units: Units) -> Any:
-        """True on the kernel entries of later layers that read `units`."""
+        """Return a tree like the parameters, True on the kernel entries that read `units`."""
         return self._mask(units, lambda layer: layer.outgoing)
 
     def _mask(self, units: Units, links_of) -> Any:
@@ -166,7 +166,7 @@ class UnitGraph:
     # Checks ----------------------------------------------------------------------------------
 
     def check_names(self, given: Mapping[str, Any], what: str) -> None:
-        """Raises if `given` has a key that is not a layer's name."""
+        """Raise a ValueError if `given` has a key that is not the name of a layer."""
         known = {*self.names, *(name for name, _ in self.untraced)}
         unknown = sorted(set(given) - known)
         if unknown:
@@ -176,7 +176,7 @@ class UnitGraph:
             )
 
     def check(self, params: Any) -> None:
-        """Raises if `params` are not of the model that the graph was made for."""
+        """Raise a ValueError if `params` are not of the model for which the graph was made."""
         wrong = []
         found = trees.named_leaves(params)
         for path in {**self.shapes, **found}:
@@ -191,14 +191,14 @@ class UnitGraph:
                 "The unit graph was made for another model:\n  "
                 + "\n  ".join(wrong[:5])
                 + ("\n  …" if len(wrong) > 5 else "")
-                + "\nMake it from these parameters, or pass `units=` a callable that does."
+                + "\nMake it from these parameters, or pass `units=` a callable that makes it."
             )
 
     def restrict(self, present: Iterable[str]) -> UnitGraph:
-        """The graph without what `present` does not hold (leaves masked by an outer wrapper).
+        """Return the graph of the parameters in `present`; an outer wrapper has masked the others.
 
-        A layer stays only if all its incoming and outgoing kernels are there: to redraw a unit
-        whose outgoing entries cannot be touched would disturb the network.
+        A layer stays only if all its incoming and outgoing kernels are present: a fresh unit whose
+        outgoing entries cannot be changed would disturb the network.
         """
         present = set(present)
         if present >= set(self.shapes):
@@ -226,12 +226,12 @@ class UnitGraph:
     # Beside the model -------------------------------------------------------------------------
 
     def with_features(self, apply_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """`apply_fn` with the activations of every layer beside its result.
+        """Return `apply_fn` with the activations of every layer beside its result.
 
         A feature is the value after the last element-wise operation before a weight reads it, not
-        pooled and not flattened; a pre-activation is what the nonlinearity was applied to (so it
-        is after a norm that stands before it). Both are taken out of the program as it is: the
-        model is not touched, and derivatives are its own.
+        pooled and not flattened; a pre-activation is the argument of the nonlinearity (so it comes
+        after a norm that stands before it). Both are taken out of the model's own program: the
+        model and its derivatives do not change.
 
         Args:
           apply_fn: the function that the graph was traced from, or one that does more, such as
@@ -239,7 +239,7 @@ class UnitGraph:
 
         Returns:
           `(params, *inputs) -> (out, features, preactivations)`, the latter two {layer: [batch,
-          *positions, units]}. To be called within `jax.jit`.
+          *positions, units]}. Call it within `jax.jit`.
         """
         from continual_learning.optim.tracing.features import with_features
 
@@ -248,20 +248,20 @@ class UnitGraph:
     def per_sample_scores(
         self, loss_fn: Callable[..., Any], *, has_aux: bool = False
     ) -> Callable[..., Any]:
-        """Loss, gradients and what `CPR(score="per_sample")` needs, from one backward pass.
+        """Return a function for loss, gradients and the scores of `CPR(score="per_sample")`.
 
-        A unit's score is the mean over samples of the norm of the gradient of its incoming
-        entries: |δ|·‖h‖ where a dense layer sees each sample once, else by the kernel's gradient
-        of each sample, a few at a time.
+        It takes one backward pass. A unit's score is the mean over samples of the norm of the
+        gradient of its incoming entries. It is |δ|·‖h‖ where a dense layer sees each sample once;
+        elsewhere it comes from the kernel's gradient of each sample, a few samples at a time.
 
         Args:
           loss_fn: `(params, *inputs) -> loss`, or `-> (loss, aux)` with `has_aux`. The loss is a
-            mean over samples, each of which reaches it by itself.
+            mean over samples that do not affect one another.
           has_aux: as in `jax.value_and_grad`.
 
         Returns:
           `(params, *inputs) -> (loss or (loss, aux), grads, sample_scores)`, the last one {layer:
-          [units]}. To be called within `jax.jit`.
+          [units]}. Call it within `jax.jit`.
         """
         from continual_learning.optim.tracing.sample_scores import per_sample_scores
 
@@ -270,19 +270,19 @@ class UnitGraph:
     # Pictures --------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        """A table: a row per layer with the parameters that hold its entries."""
+        """Return a table with a row per layer and the parameters that hold its entries."""
         return drawing.table(self)
 
     def to_dot(self) -> str:
-        """A picture in the language of Graphviz: layers, and the kernels between them."""
+        """Return a picture of the layers and kernels in the language of Graphviz."""
         return drawing.to_dot(self)
 
     def to_mermaid(self) -> str:
-        """The same in the language of Mermaid, which Markdown pages can show."""
+        """Return the same picture in the language of Mermaid, which Markdown pages can show."""
         return drawing.to_mermaid(self)
 
 
 def replicated(x: jax.Array) -> jax.Array:
-    """Undoes a sharding that is part of the type: arrays of different shardings do not stack."""
+    """Undo a sharding that is part of the type: arrays of different shardings do not stack."""
     sharding = jax.typeof(x).sharding
     return jax.reshard(x, sharding.update(spec=(None,) * x.ndim)) if any(sharding.spec) else x

@@ -1,1 +1,1 @@
-"""The paper: its tables and figures by id, its numbers, and which studies they need."""
+"""The paper: its tables and figures by id, its numbers, and the studies that they need."""

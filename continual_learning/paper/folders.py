@@ -1,4 +1,4 @@
-"""What the folder of a study says of itself, also of a study in parts."""
+"""The description of a study in its folder, also of a study in parts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from continual_learning.jobs import tree
-from continual_learning.paper.artefacts import Study
+from continual_learning.paper.artifacts import Study
 from continual_learning.paper.values import value
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry, spec
 from continual_learning.studies.experiment import FACTORS, Experiment, located
+from continual_learning.studies.folder import open_study
 from continual_learning.studies.store import manifest
 
 _APART = ("name", "title", "seeds", "methods", "scales", "lanes", "data_folder")
@@ -20,14 +21,14 @@ _APART = ("name", "title", "seeds", "methods", "scales", "lanes", "data_folder")
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
-    """What the folder of a study says of itself.
+    """The description of a study in its folder.
 
     Attributes:
-      path: as given.
+      path: the folder as given.
       spec: its experiment.
-      methods: those that it runs.
-      seeds: likewise, each once.
-      parts: the folders that it is divided into; itself if it is not.
+      methods: the methods that it runs.
+      seeds: the seeds that it runs, without repetitions.
+      parts: the folders that it is divided into, or the folder itself if it is not divided.
     """
 
     path: Path
@@ -38,12 +39,12 @@ class Folder:
 
     @classmethod
     def read(cls, path: str | Path) -> Folder:
-        """Reads study.toml."""
+        """Return the folder that study.toml describes."""
         path = Path(path)
-        study, _ = manifest.read(path)
+        study = open_study(path).table
         with located(str(path)):
             if not isinstance(study.get("experiment"), Mapping):
-                raise StudyError("its study.toml does not say which experiment it is of.")
+                raise StudyError("its study.toml does not name its experiment.")
             experiment = spec.from_dict(study["experiment"])
             methods, seeds = _list(study, "methods", str), _list(study, "seeds", int)
         return cls(path, experiment, methods, tuple(dict.fromkeys(seeds)), (path,))
@@ -51,7 +52,13 @@ class Folder:
     def check_same(
         self, experiment: Experiment, methods: Iterable[str], seeds: Iterable[int]
     ) -> None:
-        """Raises a StoreError that lists what differs, unless it is a study of just these."""
+        """Raise a StoreError that lists the differences, unless the folder is of just these.
+
+        Args:
+          experiment: the expected experiment.
+          methods: the expected methods.
+          seeds: the expected seeds.
+        """
         asked, here = (
             {"experiment": spec.to_dict(e), "methods": sorted(m), "seeds": sorted(s)}
             for e, m, s in (
@@ -62,12 +69,18 @@ class Folder:
         manifest.check_same(self.path, manifest.plain(here), asked)
 
     def unusual(self) -> dict[str, tuple[Any, Any]]:
-        """{field: (here, usually)} of what is not as the experiment of that name has it.
+        """Return {field: (here, usually)} of differences from the experiment of this name.
 
-        The budget does not count; options do, of the methods that are run. A scale may have
-        options of its own: the folder is compared with the scale that it is nearest to.
+        The budget does not count, but options of the methods that are run do. A scale may have
+        options of its own, so the folder is compared with the scale that is most similar. A part of
+        another kind is one difference, and there are none if no experiment of this name is known.
         """
+        if self.spec.name not in (*registry.names(), *registry.ablations()):
+            return {}
         usual = registry.get(self.spec.name)
+        pairs = {part: (getattr(self.spec, part), getattr(usual, part)) for part in FACTORS}
+        if others := {p: (a.kind, b.kind) for p, (a, b) in pairs.items() if a.kind != b.kind}:
+            return others
         scales = [usual.at_scale(scale) for scale in ("paper", *usual.scales)]
         return min(map(self._unlike, scales), key=len)
 
@@ -84,7 +97,13 @@ class Folder:
 
 
 def differences(a: Experiment, b: Experiment, methods: Iterable[str]) -> dict[str, tuple[Any, Any]]:
-    """{field: (a's, b's)} of what is not the same, of these methods `METHOD.OPTION` too."""
+    """Return {field: (a's, b's)} of fields that differ, and `METHOD.OPTION` of these methods.
+
+    Args:
+      a: an experiment.
+      b: another experiment.
+      methods: the methods whose options are compared.
+    """
 
     def flat(each: Experiment) -> dict[str, Any]:
         table = spec.to_dict(each)["methods"]
@@ -103,9 +122,9 @@ def differences(a: Experiment, b: Experiment, methods: Iterable[str]) -> dict[st
 
 
 def holds(folder: Folder, study: Study) -> bool:
-    """Whether a folder is that of a study with these methods and changes, at whichever scale.
+    """Return whether a folder has a study with these methods and changes, at any scale.
 
-    Other fields of the experiment may have values of their own, options of methods may not.
+    Other fields of the experiment may have values of their own, but options of methods may not.
     """
     if folder.spec.name != study.experiment or not set(study.methods) <= set(folder.methods):
         return False
@@ -116,10 +135,10 @@ def holds(folder: Folder, study: Study) -> bool:
 
 
 def whole(path: str | Path) -> list[Folder]:
-    """The studies of a folder: its own, or those into which its parts go together.
+    """Return the studies of a folder: its own, or those that its parts form together.
 
-    Parts are jobs, also those that have not begun, or studies in folders of their own. Those with
-    the same settings are one study, whichever methods and seeds each has.
+    Parts are jobs, also those that have not begun, or studies in folders of their own. Parts with
+    the same settings form one study, whatever their methods and seeds are.
     """
     path, together = Path(path), []
     for part in _parts(path):
@@ -143,14 +162,14 @@ def _parts(path: Path) -> list[Folder]:
             for place, s in ((jobs.folder(name), job.study) for name, job in jobs.jobs.items())
         ]
     inside = sorted(path.iterdir()) if path.is_dir() else []
-    found = [each for each in inside if tree.is_tree(each) or (each / manifest.STUDY).is_file()]
-    if found and not (path / manifest.STUDY).is_file():
+    found = [each for each in inside if tree.is_tree(each) or manifest.is_study(each)]
+    if found and not manifest.is_study(path):
         return [part for each in found for part in _parts(each)]
     return [Folder.read(path)]
 
 
 def _joined(path: Path, group: Sequence[Folder]) -> Folder:
-    """Parts of one study, as one."""
+    """Return the parts of one study as one folder."""
     if len(group) == 1:
         return group[0]
     methods = dict.fromkeys(method for part in group for method in part.methods)

@@ -1,8 +1,8 @@
 """The grids of the paper's appendix, by experiment and method.
 
 The paper gives the thresholds of ReDo and ReGraMa on robots as 0.05 to 0.75 in 7 steps of 0.1.
-That is 8 values, and 0.5, which it selected for ReDo on SlipperyHumanoid, is not among them: here
-are the 8 and what was selected. Permuted MNIST has no grid there.
+That makes 8 values, and 0.5, which it selected for ReDo on SlipperyHumanoid, is not among them. The
+grids here have the 8 values and the selected one. The paper has no grid for Permuted MNIST.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _dormant(thresholds: tuple[float, ...], every: tuple[int, ...]) -> dict[str,
 
 
 def _sac(thresholds: tuple[float, ...]) -> dict[str, dict[str, Any]]:
-    """What Continual MinAtar and Continual MetaWorld have in common."""
+    """Return the grids that Continual MinAtar and Continual MetaWorld share."""
     return {
         "cpr": {"decay": (0.9, 0.99), "max_reset": (0.01, 0.015, 0.02, 0.025), "every": _RARE},
         "cbp": {
@@ -86,20 +86,20 @@ GRIDS: dict[str, dict[str, dict[str, Any]]] = {
     "continual_minatar": _sac((5e-5, 1e-4, 5e-4)),
     "continual_metaworld": _sac((1e-4, 1e-3, 1e-2)),
 }
-"""{experiment: {method: {setting: values}}}."""
+"""Grids as {experiment: {method: {setting: values}}}."""
 
 TUNED_ON: dict[str, dict[str, Any]] = {"mt1": {"sequence": ("peg-insert-side",)}}
-"""{experiment: fields} that were other ones while the paper tuned."""
+"""{experiment: fields} that differed while the paper tuned."""
 
 
 def grid(experiment: Experiment, method: str) -> Grid:
-    """The paper's grid of a method; raises where it has none."""
+    """Return the paper's grid of a method; raise a StudyError if it has none."""
     known = GRIDS.get(experiment.name, {})
     if method not in known:
         where = [name for name in GRIDS if method in GRIDS[name]]
         there = f" It has one on {', '.join(where)}." if where else ""
         raise StudyError(
-            f"The paper has no grid of {method} on {experiment.name}.{there} Write one: "
+            f"The paper has no grid of {method} on {experiment.name}.{there} Give one: "
             "--grid NAME=VALUES."
         )
     return Grid(known[method])

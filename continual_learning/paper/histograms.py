@@ -17,12 +17,12 @@ _LEAF = "log/histogram"
 
 
 class Utilities(NamedTuple):
-    """How the utilities of a method's units are distributed.
+    """The distribution of the utilities of a method's units.
 
     Attributes:
-      counts: int64 [bins], units in all updates so far; of all layers, networks and seeds.
-      seeds: how many.
-      updates: of each seed, as far as the checkpoint goes; 0 if it does not say.
+      counts: int64 [bins], units in all updates so far, over all layers, networks and seeds.
+      seeds: the number of seeds.
+      updates: the updates of a seed up to the checkpoint; 0 if they are not recorded.
     """
 
     counts: np.ndarray
@@ -31,7 +31,7 @@ class Utilities(NamedTuple):
 
 
 def utilities(folder: Path, method: str) -> Utilities | None:
-    """Of the newest checkpoint of a method; None if it has none, or if that has no histograms."""
+    """Return the utilities in a method's newest checkpoint; None without one or its histograms."""
     import jax
 
     newest = max(folder.glob(f"checkpoints/{method}/[0-9]*/leaves.json"), default=None)

@@ -1,4 +1,4 @@
-"""Curves in bins, as the folders of `results/` keep them: a study whose own folder is not there."""
+"""Curves in bins in the folders of `results/`, which replace folders of studies."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SEEN = "eval_seen"
 def is_kept(path: str | Path) -> bool:
     """Return whether a folder named after an experiment holds the curves of its runs, in bins."""
     path = Path(path).resolve()
-    if path.name not in registry.names() or (path / manifest.STUDY).is_file():
+    if path.name not in registry.names() or manifest.is_study(path):
         return False
     file = path / FILE
     return file.is_file() and {*pd.read_csv(file, nrows=0).columns} >= _COLUMNS
 
 
 def folder(path: str | Path) -> Folder:
-    """Return what such a folder says of itself: the experiment, with as many tasks as it has."""
+    """Return the description of the folder: its experiment, with as many tasks as it has."""
     rows = _rows(Path(path))
     experiment = registry.get(Path(path).resolve().name)
     methods = tuple(name for name in experiment.methods if name in {*rows.method})
@@ -37,11 +37,11 @@ def folder(path: str | Path) -> Folder:
 
 
 def frame(kept: Folder) -> pd.DataFrame:
-    """Return its rows as `load` has those of a study; a step is where a bin ends."""
+    """Return its rows in the form of `load`, where the step is the end of a bin."""
     rows: Any = _rows(kept.path).rename(columns={"until": "step"})
     evaluated = rows.filter(like="eval_")
     if _SEEN not in rows and len(evaluated.columns):
-        rows[_SEEN] = evaluated.mean(axis=1)  # over the tasks met so far
+        rows[_SEEN] = evaluated.mean(axis=1)  # the mean over the tasks so far
     facts = {"experiment": spec.to_dict(kept.spec), "last_step": kept.spec.steps}
     rows.attrs[STUDIES] = {str(kept.path): facts}
     return rows

@@ -1,4 +1,4 @@
-"""What the paper prints: its results and its hyper-parameters, as they are there."""
+"""The numbers that the paper prints: its results and its hyper-parameters, unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @functools.cache
 def results(name: str) -> dict[str, Any]:
-    """The numbers of a table: {"rows": {method: {statistic: …}}, "seeds": …, "steps": …, …}.
+    """Return a table's numbers: {"rows": {method: {statistic: …}}, "seeds": …, "steps": …, …}.
 
     Args:
       name: slippery_ant, slippery_humanoid, continual_metaworld, continual_minatar, reset_shapes
@@ -21,18 +21,18 @@ def results(name: str) -> dict[str, Any]:
 
 @functools.cache
 def settings(id: str) -> list[dict[str, Any]]:
-    """The rows of a table of hyper-parameters, in the order of the paper.
+    """Return the rows of a table of hyper-parameters, in the order of the paper.
 
-    Each has the words of the paper (`parameter`, `method`, `search`), its values (`paper`, one for
-    each of `experiments`), and the name of ours (`field` of an experiment, `option` of the methods
-    in `of`, or `computed`, see `tables.settings`), or `text` for what is no field.
+    A row has the words of the paper (`parameter`, `method`, `search`), its values (`paper`, one for
+    each of `experiments`), and the paths of our values (`ours`, see `paper.values`), or `text` if
+    no field holds ours.
     """
     return _read("settings.json")[id]
 
 
 @functools.cache
 def rates() -> list[dict[str, Any]]:
-    """What was measured of how fast studies run, and where that is written."""
+    """Return the measured speeds of studies, and the files that record them."""
     return _read("rates.json")
 
 

@@ -1,4 +1,4 @@
-"""What every table and figure costs, and which folders already hold it."""
+"""The cost of every table and figure, and the folders that already hold its studies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from continual_learning.analysis.loading import load
-from continual_learning.paper.artefacts import Artefact, Study, setting
+from continual_learning.paper.artifacts import Artifact, Study, setting
 from continual_learning.paper.folders import Folder, differences, holds
 from continual_learning.paper.numbers import rates
 from continual_learning.paper.status import status
@@ -19,13 +19,13 @@ SCALES = ("smoke", "short", "paper")
 
 
 class Cost(NamedTuple):
-    """What studies cost.
+    """The cost of studies.
 
     Attributes:
-      steps: of all methods and seeds together.
-      seconds: on the device of `rate`; None if nothing like it was measured.
-      at_least: whether it takes longer, since more seeds at once were measured than are run.
-      rates: what was measured.
+      steps: the steps of all methods and seeds together.
+      seconds: the time on the device of `rates`; None if nothing comparable was measured.
+      at_least: whether the study takes longer, since the measured one ran more seeds at once.
+      rates: the measured speeds that were used.
     """
 
     steps: int
@@ -35,7 +35,7 @@ class Cost(NamedTuple):
 
 
 def cost(studies: Iterable[Study], scale: str) -> Cost:
-    """Of several studies, one after the other."""
+    """Return the cost of several studies that run one after the other."""
     each = [_cost(study, scale) for study in studies]
     known = [one.seconds for one in each if one.seconds is not None]
     used = tuple({str(rate): rate for one in each for rate in one.rates}.values())
@@ -51,7 +51,7 @@ def _cost(study: Study, scale: str) -> Cost:
     spec: Any = study.spec(scale)
     steps = spec.steps * spec.seeds * spec.points * len(study.methods)
     for rate in rates():
-        # Resets cost next to nothing; another rollout, or fewer environments, was not measured.
+        # Resets cost next to nothing. Other rollouts and numbers of environments were not measured.
         base = registry.base_of(study.experiment)
         alike = rate["experiment"] == base and all("." in n for n in study.changes)
         environments = getattr(spec.agent, "environments", None)
@@ -64,16 +64,16 @@ def _cost(study: Study, scale: str) -> Cost:
 
 
 def check_scale(scale: str) -> None:
-    """Raises if there is no such scale."""
+    """Raise a StudyError if the scale is unknown."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
 
 
 def finished(folder: Folder) -> bool:
-    """Whether all its methods have come to the end with all seeds."""
+    """Return whether all methods of a folder have reached the end with all seeds."""
     try:
         frame: Any = load(folder.parts)
-    except StoreError:  # nothing measured yet, of some part
+    except StoreError:  # some part has no rows yet
         return False
     hyper = [name for name in frame if name.startswith(HYPER)]
     lanes = frame.groupby(["method", "seed", *hyper], dropna=False)["step"].max()
@@ -83,7 +83,7 @@ def finished(folder: Folder) -> bool:
 
 
 def held(study: Study, folders: Sequence[Folder]) -> list[str]:
-    """Which folders hold a study, at which scale, and how far it is."""
+    """Return the folders that hold a study, with its scale and its progress, as texts."""
     found = []
     for folder in folders:
         if holds(folder, study):
@@ -98,37 +98,37 @@ def held(study: Study, folders: Sequence[Folder]) -> list[str]:
 
 
 def _scale(folder: Folder, study: Study) -> str:
-    """The scale whose budget a folder has."""
+    """Return the name of the scale whose budget a folder has."""
     for scale in SCALES:
         spec = study.spec(scale)
         unlike = differences(folder.spec, spec, ()).keys() - folder.unusual().keys()
-        unlike -= study.changes.keys()  # it holds them, by whichever name
+        unlike -= study.changes.keys()  # the folder holds them, under whichever name
         if not unlike and len(folder.seeds) == spec.seeds:
             return scale
     return "a budget of its own"
 
 
-def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
-    """The plan as text: a line for each id, what holds it below, and what was measured at the end.
+def listing(artifacts: Iterable[Artifact], folders: Sequence[Folder]) -> str:
+    """Return the plan as text: a line for each id, then its folders; measured speeds at the end.
 
     Args:
-      artefacts: which.
-      folders: that may hold something of them.
+      artifacts: the tables and figures to list.
+      folders: folders that may hold their studies.
     """
     rows = [["id", "needs", *(f"{scale}: steps, time" for scale in SCALES), "status"]]
     below: list[list[str]] = [[]]
     sources: dict[str, tuple[int, dict[str, Any]]] = {}
-    for artefact in artefacts:
-        line, lines = [artefact.id, _needs(artefact)], []
-        if not artefact.studies:
+    for artifact in artifacts:
+        line, lines = [artifact.id, _needs(artifact)], []
+        if not artifact.studies:
             line += [""] * len(SCALES)
         else:
             for scale in SCALES:
-                found = cost(artefact.studies, scale)
+                found = cost(artifact.studies, scale)
                 marks = [sources.setdefault(str(r), (len(sources) + 1, r))[0] for r in found.rates]
                 line.append(f"{_amount(found.steps)}, {_time(found, marks)}")
-            lines += [f"  holds it: {text}" for text in _held(artefact, folders)]
-        rows.append([*line, str(status(artefact))])
+            lines += [f"  holds it: {text}" for text in _held(artifact, folders)]
+        rows.append([*line, str(status(artifact))])
         below.append(lines)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     text = []
@@ -145,26 +145,26 @@ def listing(artefacts: Iterable[Artefact], folders: Sequence[Folder]) -> str:
     return "\n".join(text)
 
 
-def _held(artefact: Artefact, folders: Sequence[Folder]) -> list[str]:
+def _held(artifact: Artifact, folders: Sequence[Folder]) -> list[str]:
     found: dict[str, None] = {}
-    for study in artefact.studies:
+    for study in artifact.studies:
         for text in held(study, folders):
-            found[f"{study}: {text}" if len(artefact.studies) > 1 else text] = None
+            found[f"{study}: {text}" if len(artifact.studies) > 1 else text] = None
     return list(found)
 
 
-def _needs(artefact: Artefact) -> str:
-    if artefact.timed:
-        return f"continual bench methods {artefact.timed}"
-    if not artefact.studies:
+def _needs(artifact: Artifact) -> str:
+    if artifact.timed:
+        return f"continual bench methods {artifact.timed}"
+    if not artifact.studies:
         return "no study"
-    if artefact.varied:
-        each = (study.values(artefact.varied) for study in artefact.studies)
+    if artifact.varied:
+        each = (study.values(artifact.varied) for study in artifact.studies)
         values = [setting(value) for values in each for value in values]
         values = values if len(values) < 8 else [*values[:3], "…", values[-1]]
-        name = _with_methods(artefact.studies[0])
-        return f"{name}, {artefact.varied} = {', '.join(values)}"
-    return " and ".join(map(_with_methods, artefact.studies))
+        name = _with_methods(artifact.studies[0])
+        return f"{name}, {artifact.varied} = {', '.join(values)}"
+    return " and ".join(map(_with_methods, artifact.studies))
 
 
 def _with_methods(study: Study) -> str:

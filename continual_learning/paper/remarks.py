@@ -1,4 +1,4 @@
-"""What must be said of studies beside their numbers: how long, how many seeds, what is missing."""
+"""Remarks beside the numbers of studies: their length, their seeds, and what is missing."""
 
 from __future__ import annotations
 
@@ -7,48 +7,50 @@ from typing import Any
 
 from continual_learning.analysis import style
 from continual_learning.analysis.curves import Curves
-from continual_learning.paper.artefacts import Artefact, setting
+from continual_learning.paper.artifacts import Artifact, setting
 from continual_learning.paper.kept import FILE, is_kept
 from continual_learning.paper.runs import Runs
 
 AS_PUBLISHED = (
-    "Paper and as published: IQM over seeds in every bin, with the distances to the 25th and 75th "
-    "percentile; average over bins, last bin, highest bin."
+    "Paper and as published: the IQM over seeds in every bin (its average over bins, last bin and "
+    "highest bin), with the distances to the 25th and 75th percentile."
 )
 _EPISODES = {
-    "latest_return": "latest_return: of the episode that each environment ended last.",
-    "episode_return": "episode_return, as in the paper: of the episodes that ended, so that short "
-    "ones count more often.",
-    "success": "success: share of the training episodes that ended with the task solved.",
+    "latest_return": "latest_return: the mean return of the last completed episode of every "
+    "environment.",
+    "episode_return": "episode_return, as in the paper: the mean return of the episodes that "
+    "ended, in which short episodes count more often.",
+    "success": "success: the share of training episodes that ended with the task solved.",
     "eval_seen": (
-        "eval_seen: the return of deterministic episodes on every task met so far, mean over these "
-        "tasks. The paper does not say whether its numbers are of training or of such an "
-        "evaluation."
+        "eval_seen: the return of deterministic episodes on every task met so far, averaged over "
+        "these tasks. The paper does not say whether its numbers come from training or from such "
+        "an evaluation."
     ),
     "eval_seen_success": (
-        "eval_seen_success: share of deterministic episodes that ended with the task solved, on "
-        "every task met so far, mean over these tasks. The paper does not say whether its numbers "
-        "are of training or of such an evaluation; the latter is more plausible."
+        "eval_seen_success: the share of deterministic episodes that ended with the task solved, "
+        "averaged over all tasks met so far. The paper does not say whether its numbers come from "
+        "training or from such an evaluation; the latter is more plausible."
     ),
     "published_return": (
-        "published_return: the returns that the paper's trainer would log in this training, in "
-        "which evaluations restart the environments every 10,000 steps and parts of several "
-        "episodes add up."
+        "published_return: the returns that the paper's trainer would log in this training. Its "
+        "evaluations restart the environments every 10,000 steps, so that parts of several "
+        "episodes add up to one return."
     ),
 }
 OURS = (
-    "IQM of seeds: of each seed's average, last and highest bin, with the 95 % bootstrap interval."
+    "IQM of seeds: the IQM over seeds of each seed's average, last and highest bin, with its 95 % "
+    "bootstrap interval."
 )
 
 
 def usable(curves: Curves) -> Curves | None:
-    """The points that every seed has; None if there are none."""
+    """Return the points that every seed has; None if there are none."""
     kept = curves.common()
     return kept if kept.values.size else None
 
 
 def million(steps: float) -> str:
-    """400M, 29.5M or 6,144."""
+    """Return a number of steps as text: 400M, 29.5M or 6,144."""
     if steps < 1e6:
         return f"{steps:,.0f}"
     return f"{steps / 1e6:.1f}".removesuffix(".0") + "M" if steps < 1e8 else f"{steps / 1e6:.0f}M"
@@ -61,13 +63,13 @@ def remarks(
     *,
     apart: str | None = None,
 ) -> list[str]:
-    """What a reader of the numbers must know of the runs.
+    """Return what a reader of the numbers must know about the runs, in sentences.
 
     Args:
       runs: the studies.
-      shown: the methods that are expected to be there.
+      shown: the methods that are expected.
       paper: `seeds` and `steps` of the paper's study.
-      apart: a field that the reader knows of.
+      apart: a field whose value the reader knows already.
     """
     found = [_size(runs, paper or {}), *_unfinished(runs), *_absent(runs, shown)]
     unusual = {name: both for folder in runs.folders for name, both in folder.unusual().items()}
@@ -77,12 +79,14 @@ def remarks(
         if name != apart
     ]
     if any(map(is_kept, (folder.path for folder in runs.folders))):
-        found.append(f"Of {FILE}, means of bins; README.md there says how the runs were made.")
-    return [*found, *([f"Settings of its own: {', '.join(own)}."] if own else [])]
+        found.append(
+            f"The numbers come from {FILE}, means of bins; README.md beside it describes the runs."
+        )
+    return [*found, *([f"Its settings differ: {', '.join(own)}."] if own else [])]
 
 
 def once(notes: Mapping[str, str], all_of_them: str) -> list[str]:
-    """Notes by name as sentences, each with the names that it is the same of."""
+    """Return notes {name: note} as sentences; a note that names share is given once."""
     names: dict[str, list[str]] = {}
     for name, note in notes.items():
         names.setdefault(note, []).append(name)
@@ -91,31 +95,31 @@ def once(notes: Mapping[str, str], all_of_them: str) -> list[str]:
     return [f"{', '.join(each)}: {note}" for note, each in names.items()]
 
 
-def single_tasks(artefact: Artefact, found: Mapping[str, Runs]) -> list[str]:
-    """Of studies of one task each, by task: what must be said of them, and which are not there."""
-    methods, usual = artefact.studies[0].methods, artefact.studies[0].spec()
+def single_tasks(artifact: Artifact, found: Mapping[str, Runs]) -> list[str]:
+    """Return the remarks on studies {task: runs} of single tasks, and the tasks not run."""
+    methods, usual = artifact.studies[0].methods, artifact.studies[0].spec()
     paper = {"seeds": usual.seeds, "steps": usual.steps}
     said = {
-        task: " ".join(remarks(runs, methods, paper, apart=artefact.varied))
+        task: " ".join(remarks(runs, methods, paper, apart=artifact.varied))
         for task, runs in found.items()
     }
-    absent = [task for study in artefact.studies for task in study.spec().task_names]
+    absent = [task for study in artifact.studies for task in study.spec().task_names]
     absent = [task for task in absent if task not in found]
     return once(said, "Each task") + ([f"Not run: {', '.join(absent)}."] if absent else [])
 
 
 def of_metric(metric: str) -> list[str]:
-    """Of which episodes a metric is; nothing where it is not of episodes."""
+    """Return which episodes a metric describes; nothing if it does not describe episodes."""
     return [_EPISODES[metric]] if metric in _EPISODES else []
 
 
 def binned(runs: Runs) -> list[str]:
-    """How wide the bins of curves are; nothing where they are the rows."""
+    """Return how wide the bins of curves are; nothing if rows are not binned."""
     return [] if runs.width is None else [f"Bins of {runs.width:,} {_unit(runs)}."]
 
 
 def left_out(curves: Mapping[str, Curves]) -> list[str]:
-    """Which points are in no statistic, since a seed has no value there, by name of the curves."""
+    """Return how many points of {name: curves} are left out, since a seed has no value there."""
     found = []
     for name, each in curves.items():
         lost = each.values.shape[1] - each.common().values.shape[1]
@@ -127,7 +131,7 @@ def left_out(curves: Mapping[str, Curves]) -> list[str]:
 
 
 def _size(runs: Runs, paper: Mapping[str, Any]) -> str:
-    """How many seeds and steps; the paper's beside them, and whether these are fewer."""
+    """Return the numbers of seeds and steps, the paper's, and whether ours are smaller."""
     steps = runs.spec.steps
     frame: Any = runs.frame
     counts = frame.groupby("method")["seed"].nunique()
@@ -159,7 +163,7 @@ def _unfinished(runs: Runs) -> list[str]:
         return []
     return [
         f"Unfinished, of {million(runs.spec.steps)} steps: {', '.join(behind)}. "
-        "Their numbers are of the steps that all their seeds have."
+        "Their numbers cover the steps that all their seeds have."
     ]
 
 

@@ -1,4 +1,4 @@
-"""The folders that a table or a figure is made of: what they hold, and what must be said of it."""
+"""The studies from which a table or a figure is made, read from their folders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from continual_learning.analysis.curves import RETURNS, Curves, main_metric
 from continual_learning.analysis.loading import load
 from continual_learning.jobs.tree import studies
 from continual_learning.paper import kept
-from continual_learning.paper.artefacts import Artefact, lane_value
+from continual_learning.paper.artifacts import Artifact, lane_value
 from continual_learning.paper.folders import Folder, differences
 from continual_learning.paper.values import value
 from continual_learning.schema.errors import StudyError
@@ -24,9 +24,9 @@ from continual_learning.studies.store.parts import HYPER
 if TYPE_CHECKING:
     import pandas as pd
 
-# With another rollout, these change too, so that a task keeps its number of steps.
+# These change together with the rollout, so that a task keeps its number of steps.
 _WITH_ROLLOUT = ("iterations_per_task", "iterations_per_chunk")
-_SHAPES = ("linear", "exp", "softplus", "sigmoid")  # as the paper's table has them
+_SHAPES = ("linear", "exp", "softplus", "sigmoid")  # in the order of the paper's table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Runs:
     """Studies of one experiment with the same settings, as one table.
 
     Attributes:
-      folders: where they are.
-      frame: from `load`.
+      folders: their folders.
+      frame: the table from `load`.
       chosen: the column of returns that is shown; None for the first of `returns`.
     """
 
@@ -50,92 +50,104 @@ class Runs:
 
     @functools.cached_property
     def width(self) -> int | None:
-        """Steps of a bin; None: the rows as they are."""
+        """The steps of a bin; None for the rows as they are."""
         return self.spec.bin_width
 
     @property
     def metric(self) -> str:
-        """What says how well a method does; where it is a return, even if no episode has ended."""
-        if self.spec.headline not in RETURNS:
-            return main_metric(self.frame)
+        """The column that measures how well a method does; a return even before an episode ends."""
+        headline = self.spec.headline
+        if headline not in RETURNS:
+            measured = headline in self.frame and self.frame[headline].notna().to_numpy().any()
+            return headline if measured else main_metric(self.frame)
         return self.chosen or next(iter(self.returns), RETURNS[-1])
 
     @property
     def returns(self) -> tuple[str, ...]:
-        """The columns of returns that are there: ours, then the one that the paper shows."""
+        """The columns of returns in the table: ours first, then the one that the paper shows."""
         return tuple(name for name in RETURNS if name in self.frame)
 
     def curves(self, metric: str) -> dict[str, Curves]:
-        """A metric of every method, binned; of an evaluation, so that every bin has one."""
+        """Return a metric of every method in bins; a bin holds at least one evaluation."""
         width, spec = self.width, cast(Any, self.spec)
         if metric.startswith("eval_") and width is not None:
             width = max(width, spec.agent.eval_every * spec.agent.environments)
         return curves_of.curves(self.frame, metric, bin=width)
 
     def curve(self, metric: str) -> Curves:
-        """A metric of the only method."""
+        """Return a metric of the only method; raise a StudyError if there are several."""
         found = self.curves(metric)
         if len(found) != 1:
             raise StudyError(
-                f"{self.folders[0].path} has {', '.join(found)}, where one of them is to be shown."
+                f"{self.folders[0].path} has {', '.join(found)}, but only one can be shown."
             )
         return next(iter(found.values()))
 
 
-def read(artefact: Artefact, paths: Sequence[str | Path]) -> list[Folder]:
-    """The folders, if they are what the artefact is made of; else the error says what is.
+def read(artifact: Artifact, paths: Sequence[str | Path]) -> list[Folder]:
+    """Return the folders; raise a StudyError if they are not those that the artifact needs.
 
-    Where it is made of an ablation, studies of the experiment itself will do too.
+    If it needs an ablation, studies of the experiment itself will do as well.
     """
-    wanted = artefact.experiments
+    wanted = artifact.experiments
     valid = {*wanted, *map(registry.base_of, wanted)}
     folders = [each for path in paths for each in _folders(path)]
+    if artifact.any_study:
+        several = dict.fromkeys(folder.spec.name for folder in folders)
+        if len(several) > 1:
+            raise StudyError(
+                f"{artifact.id} is of one experiment, and these are of {', '.join(several)}."
+            )
+        return folders
     for folder in folders:
         known = folder.spec.name in (*registry.names(), *registry.ablations())
         usual = registry.get(folder.spec.name) if known else None
         alike = usual is not None and usual.agent.kind == folder.spec.agent.kind
         if folder.spec.name not in valid or not alike:
             raise StudyError(
-                f"{folder.path} is a study of {folder.spec.name}; {artefact.id} "
+                f"{folder.path} is a study of {folder.spec.name}; {artifact.id} "
                 + (f"needs {' and '.join(wanted)}." if wanted else "needs no study.")
             )
     here = {folder.spec.name for folder in folders}
     absent = [name for name in wanted if not {name, registry.base_of(name)} & here]
     if absent:
         raise StudyError(
-            f"{artefact.id} needs a study of {' and one of '.join(absent)}: name its folder, or "
-            f"let `continual reproduce {artefact.id} --out DIR` run it."
+            f"{artifact.id} needs a study of {' and one of '.join(absent)}: name its folder, or "
+            f"let `continual reproduce {artifact.id} --out DIR` run it."
         )
     return folders
 
 
-def by_experiment(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
-    """The studies of each experiment that the artefact needs."""
-    folders = read(artefact, paths)
+def by_experiment(artifact: Artifact, paths: Sequence[str | Path]) -> dict[str, Runs]:
+    """Return {experiment: its studies} for the experiments that the artifact needs.
+
+    An artifact that can be made from any study has the experiment of the first folder.
+    """
+    folders = read(artifact, paths)
     found = {}
-    for name in artefact.experiments:
+    for name in artifact.experiments or [folder.spec.name for folder in folders[:1]]:
         chosen = [folder for folder in folders if folder.spec.name == name]
-        found[name] = _runs(artefact, chosen)
+        found[name] = _runs(artifact, chosen)
     return found
 
 
-def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]:
-    """The studies for each value of the field that an ablation varies, in order of the values.
+def by_value(artifact: Artifact, paths: Sequence[str | Path]) -> dict[Any, Runs]:
+    """Return {value: studies} for the field that an ablation varies, in order of the values.
 
-    The value is that of a folder's experiment, or of its lanes where these differ in it. In all
-    else the folders must be alike.
+    A value comes from a folder's experiment, or from its lanes if these differ in the field.
+    Otherwise the folders must have the same settings.
     """
-    field = artefact.varied or ""
-    [method] = artefact.studies[0].methods
-    folders, groups = read(artefact, paths), {}
+    field = artifact.varied or ""
+    [method] = artifact.studies[0].methods
+    folders, groups = read(artifact, paths), {}
     for folder in folders:
         if method not in folder.methods:
-            raise StudyError(f"{folder.path} does not run {method}, of which {artefact.id} is.")
+            raise StudyError(f"{folder.path} does not run {method}, which {artifact.id} shows.")
         _check_alike(folders[0], folder, method, field)
         groups.setdefault(value(folder.spec, field), []).append(folder)
     found: dict[Any, Runs] = {}
     for members in groups.values():
-        runs = _runs(artefact, members)
+        runs = _runs(artifact, members)
         frame: Any = runs.frame[runs.frame["method"] == method]
         for key, part in by_lane(dataclasses.replace(runs, frame=frame), field).items():
             if key in found:
@@ -145,32 +157,32 @@ def by_value(artefact: Artefact, paths: Sequence[str | Path]) -> dict[Any, Runs]
 
 
 def by_lane(runs: Runs, field: str) -> dict[Any, Runs]:
-    """Studies divided by the value of a field in their lanes; all of them where these share it."""
+    """Return {value: studies}, divided by the value of a field in their lanes."""
     column, usual = f"{HYPER}{field.split('.')[-1]}", value(runs.spec, field)
     rows: Any = runs.frame
     if column not in rows:
         return {usual: runs}
-    # An object column, since a value may be a name; lanes of other folders may not have it.
+    # The column holds objects, since a value may be a name; lanes of other folders may lack it.
     given = rows[column].astype(object)
     keys = given.where(rows[column].notna(), usual).map(lambda v: lane_value(field, _rounded(v)))
     chosen = sorted(keys.unique(), key=functools.partial(_rank, _SHAPES))
     return {key: dataclasses.replace(runs, frame=rows[keys == key]) for key in chosen}
 
 
-def by_task(artefact: Artefact, paths: Sequence[str | Path]) -> dict[str, Runs]:
-    """The studies of each task, where each is of one, in the order of the artefact."""
+def by_task(artifact: Artifact, paths: Sequence[str | Path]) -> dict[str, Runs]:
+    """Return {task: studies} for studies of single tasks, in the order of the artifact."""
     groups: dict[str, list[Folder]] = {}
-    for folder in read(artefact, paths):
+    for folder in read(artifact, paths):
         names = folder.spec.task_names
         if len(names) != 1:
             raise StudyError(
                 f"{folder.path} is a study of {len(names)} tasks, {', '.join(names)}; "
-                f"{artefact.id} is made of studies of one task each."
+                f"{artifact.id} needs studies of single tasks."
             )
         groups.setdefault(names[0], []).append(folder)
-    order = [name for study in artefact.studies for name in study.spec().task_names]
+    order = [name for study in artifact.studies for name in study.spec().task_names]
     ranked = sorted(groups, key=functools.partial(_rank, order))
-    return {name: _runs(artefact, groups[name]) for name in ranked}
+    return {name: _runs(artifact, groups[name]) for name in ranked}
 
 
 def _folders(path: str | Path) -> list[Folder]:
@@ -179,24 +191,24 @@ def _folders(path: str | Path) -> list[Folder]:
     return [Folder.read(each) for each in studies(path)]
 
 
-def _runs(artefact: Artefact, folders: list[Folder]) -> Runs:
+def _runs(artifact: Artifact, folders: list[Folder]) -> Runs:
     if not any(kept.is_kept(folder.path) for folder in folders):
-        return Runs(tuple(folders), load([folder.path for folder in folders]), artefact.returns)
+        return Runs(tuple(folders), load([folder.path for folder in folders]), artifact.returns)
     if len(folders) > 1:
         raise StudyError(
-            f"{folders[0].path} and {folders[1].path}: curves in bins cannot be put together with "
+            f"{folders[0].path} and {folders[1].path}: curves in bins cannot be combined with "
             "other runs. Name one of them."
         )
-    return Runs(tuple(folders), kept.frame(folders[0]), artefact.returns)
+    return Runs(tuple(folders), kept.frame(folders[0]), artifact.returns)
 
 
 def _rounded(setting: Any) -> Any:
-    """Lanes are float32 as a rule: 0.015 and its nearest neighbour there are one value."""
+    """Round a number of a lane: 0.015 and its nearest float32 count as one value."""
     return float(f"{setting:.6g}") if isinstance(setting, float) else setting
 
 
 def _rank(order: Sequence[Any], key: Any) -> tuple[int, Any]:
-    """Numbers by size; names as the paper has them, then others."""
+    """Return a sort key: numbers by size, names in the given order, then other names."""
     if isinstance(key, int | float):
         return 0, key
     order = list(order)
@@ -211,5 +223,5 @@ def _check_alike(first: Folder, other: Folder, method: str, varied: str) -> None
         text = ", ".join(f"{name} ({a} and {b})" for name, (a, b) in unlike.items())
         raise StudyError(
             f"{first.path} and {other.path} differ in more than {varied}: {text}. "
-            "Name folders that differ in that alone."
+            "Name folders that differ only in that."
         )

@@ -1,18 +1,18 @@
-"""What has been made of the paper so far: the runs behind `results/`."""
+"""The tables and figures of the paper that exist so far, and the runs behind `results/`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from continual_learning.paper.artefacts import METHODS, Artefact, Study
+from continual_learning.paper.artifacts import METHODS, Artifact, Study
 
 
 class Status(NamedTuple):
-    """What there is of a table or a figure.
+    """The state of a table or a figure.
 
     Attributes:
-      word: in a word or two.
-      page: the page of the repository that has it, if there is one.
+      word: the state in a word or two.
+      page: the page of the repository that shows it, if there is one.
       more: what else a reader must know.
     """
 
@@ -43,19 +43,19 @@ RUN = {
         "begun", "results/slippery_ant/README.md", ": Adam and CPR, 5 of 20 tasks, MJX"
     ),
 }
-"""What there is of an experiment, with the methods of the paper."""
+"""The state of every experiment that was run with the methods of the paper."""
 
 
-def status(artefact: Artefact) -> Status:
-    """Return what has been made of a table or a figure."""
-    if artefact.timed:
+def status(artifact: Artifact) -> Status:
+    """Return the state of a table or a figure."""
+    if artifact.timed:
         return TIMED
-    if not artefact.studies:
+    if not artifact.studies:
         return NO_STUDY
-    known = {_of_study(study) for study in artefact.studies}
+    known = {_of_study(study) for study in artifact.studies}
     return known.pop() if len(known) == 1 else NOT_RUN
 
 
 def _of_study(study: Study) -> Status:
-    usual = set(study.methods) in (set(METHODS), {"cpr"})  # the latter of ablations
+    usual = set(study.methods) in (set(METHODS), {"cpr"})  # CPR alone in ablations
     return RUN.get(study.experiment, NOT_RUN) if usual else NOT_RUN

@@ -10,7 +10,7 @@ from continual_learning.optim import registry
 from continual_learning.schema.fields import fields_of
 from continual_learning.studies.experiment import Experiment, MethodSpec
 
-# What the paper names and no field of ours is.
+# Values that the paper prints and that are no field of ours.
 _COMPUTED: dict[str, Callable[[Any], Any]] = {
     "steps_per_rollout": lambda spec: spec.agent.rollout * spec.agent.environments,
     "steps_per_task": lambda spec: spec.steps_per_task,
@@ -26,7 +26,7 @@ _COMPUTED: dict[str, Callable[[Any], Any]] = {
 
 
 def value(spec: Experiment, path: str) -> Any:
-    """A value of an experiment: a field, `METHOD.OPTION`, or what is computed from fields."""
+    """Return a value of an experiment: a field, `METHOD.OPTION`, or one computed from fields."""
     if path in _COMPUTED:
         return _COMPUTED[path](spec)
     if "." not in path:
@@ -39,7 +39,7 @@ def value(spec: Experiment, path: str) -> Any:
 
 
 def default(reset: str | None, option: str) -> Any:
-    """What an option of a reset method is where a spec leaves it out; None if not known."""
+    """Return the default of an option of a reset method; None if it is unknown."""
     if reset is None or reset not in registry.registered():
         return None
     fields = dataclasses.fields(registry.get(reset))
@@ -47,5 +47,5 @@ def default(reset: str | None, option: str) -> Any:
 
 
 def _only(widths: tuple[int, ...]) -> Any:
-    """The width of all layers, if they have the same."""
+    """Return the width that all layers share, or else all widths as text."""
     return widths[0] if len(set(widths)) == 1 else ", ".join(map(str, widths))

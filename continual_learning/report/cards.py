@@ -1,4 +1,4 @@
-"""Three cards that sum a section up: best method, collapses, plasticity lost."""
+"""Three cards that summarize a section: best method, collapses, plasticity lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from continual_learning.analysis.curves import RETURNS
 from continual_learning.analysis.summary import Estimate
-from continual_learning.diagnostics.metrics import higher_is_better, metric
+from continual_learning.diagnostics.metrics import metric
 from continual_learning.report.facts import SUSTAINED, Best, Method, one_scale, rules, table_bin
 from continual_learning.report.markup import (
     Markup,
@@ -24,7 +24,7 @@ NO_SCALE = "Returns of different tasks have no scale in common."
 
 
 def cards(section: Section, methods: list[Method], best: Best, main: str) -> Markup:
-    """Best method, collapses, plasticity lost."""
+    """Return the cards of the best method, of collapses and of the plasticity lost."""
     return element(
         "div",
         _best(section, methods, best, main),
@@ -58,18 +58,18 @@ def _row(methods: list[Method], label: str, plot: Markup | None, *texts: str) ->
 
 
 def swatch(index: int) -> Markup:
-    """The colour of a method."""
+    """Return a swatch in the color of a method."""
     return element("i", class_=f"swatch c{index}", aria_hidden="true")
 
 
 def _plot(index: int, *shapes: Markup | None) -> Markup:
-    """A picture in the colour of a method, as wide as there is room."""
+    """Return a picture in the color of a method that fills the width it is given."""
     size = {"viewBox": "0 0 100 12", "preserveAspectRatio": "none"}
     return element("svg", *shapes, class_=f"c{index}", aria_hidden="true", **size)
 
 
 def _bar(index: int, share: float) -> Markup:
-    """A share of the whole."""
+    """Return a bar that is filled up to a share."""
     whole = element("rect", x=0, y=2, width=100, height=8, class_="empty")
     return _plot(
         index, whole, element("rect", x=0, y=2, width=100 * share, height=8, class_="full")
@@ -98,9 +98,9 @@ def _best(section: Section, methods: list[Method], best: Best, main: str) -> Mar
     elif best.rivals:
         headline = "No clear winner"
         rivals = listed([name(each) for each in best.rivals])
-        text = f"{name(leader)} leads with {value}; its interval overlaps with that of {rivals}."
+        text = f"{name(leader)} leads with {value}; its interval overlaps that of {rivals}."
     else:
-        headline, text = name(leader), f"{value}, apart from all others."
+        headline, text = name(leader), f"{value}, clear of all others."
     ends = [x for _, e in best.ranking for x in e if math.isfinite(x)]
     low, wide = min(ends), (max(ends) - min(ends)) or 1.0
 
@@ -115,29 +115,30 @@ def _best(section: Section, methods: list[Method], best: Best, main: str) -> Mar
         _row(methods, label, dot(e, order.index(label)), number(e.value, share))
         for label, e in best.ranking
     ]
-    better = "highest" if higher_is_better(main) else "lowest"
+    better = "lowest" if metric(main).better == "lower" else "highest"
     rule = (
-        f"By {what}: mean over training of each seed, IQM over seeds, 95 % bootstrap interval. The "
-        f"method with the {better} wins if its interval overlaps with no other."
+        f"Methods are compared by {what}: the IQM over seeds of each seed's mean over training, "
+        f"with its 95 % bootstrap interval. The method with the {better} value wins if its "
+        "interval overlaps no other."
     )
     if not one_scale(section, main):
         rule += " Tasks with large returns count most."
     if best.shared is not None:
         points, last = len(best.shared), best.shared[-1]
-        rule += f" Compared at the {points:,} points that all of them have, up to step {last:,}."
+        rule += f" The comparison uses the {points:,} points that all have, up to step {last:,}."
     if best.left_out:
         left = listed([name(each) for each in best.left_out])
-        rule += f" Not compared, since not whole: {left}."
+        rule += f" Not compared, since incomplete: {left}."
     return _card("Best method", headline, text, rows, rule)
 
 
 def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
     chosen = rules(section, main)
     if not chosen:
-        text = f"No rule for {metric(main).title.lower()}."
+        text = f"There is no rule for {metric(main).title.lower()}."
         if main in RETURNS:
             text = NO_SCALE
-        rule = "Collapse is defined for accuracies, and for returns where tasks have one scale."
+        rule = "A collapse is defined for accuracies, and for returns if all tasks share one scale."
         return _card("Collapses", "—", text, [], rule)
     if main in RETURNS and section.frame.step.max() < SUSTAINED:
         text = f"A collapse lasts at least {SUSTAINED:,} steps; these runs are shorter."
@@ -150,48 +151,52 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
     runs = sum(len(each.seeds) for each in methods)
     fallen = sum(each[0] for each in count.values())
     never = [name(label) for label, each in count.items() if not each[0]]
-    text = "No seed of any method."
+    text = "No seed of any method collapsed."
     if fallen:
-        text = f"No seed of {listed(never)}." if never else "Every method has seeds that collapsed."
+        text = (
+            f"No seed of {listed(never)} collapsed."
+            if never
+            else "Every method has seeds that collapsed."
+        )
     rows = [_heads(*(rule.name for rule in chosen[:2]))]
     for i, each in enumerate(methods):
         bar = _bar(i, count[each.name][0] / max(1, len(each.seeds)))
         texts = [f"{n} of {len(each.seeds)}" for n in count[each.name]]
         rows.append(_row(methods, each.name, bar, *texts))
     width = table_bin(section)
-    rule = f"Seeds that collapsed. {first.name}: {first.text}."
+    rule = f"Numbers of seeds that collapsed. {first.name}: {first.text}."
     if others:
         rule += f" {others[0].name}: {others[0].text}."
     if width:
-        rule += f" In bins of {steps(width)} steps."
+        rule += f" The values are means over bins of {steps(width)} steps."
     return _card("Collapses", f"{fallen} of {runs} runs", text, rows, rule)
 
 
 def _plasticity(section: Section, methods: list[Method], main: str) -> Markup:
     share, title = metric(main).share, metric(main).title
-    sign = 1 if higher_is_better(main) else -1
+    sign = -1 if metric(main).better == "lower" else 1
     changes = {each.name: each.measures["change"] for each in methods}
     known = {k: e for k, e in changes.items() if math.isfinite(e.value)}
     window = methods[0].window if methods else 1
     tasks = "task" if window == 1 else f"{window} tasks"
-    rule = f"Change of {title.lower()} from the first {tasks} to the last {tasks}, IQM over seeds"
+    rule = f"Change in {title.lower()} from the first {tasks} to the last {tasks}, IQM over seeds"
     dormant = any(math.isfinite(each.measures["dormant"].value) for each in methods)
-    rule += "; dormant: share of dormant units in the last of them." if dormant else "."
+    rule += "; dormant: share of dormant units in those last ones." if dormant else "."
     if section.main is None or section.main in RETURNS:
-        rule += " Tasks differ in difficulty, alike for all methods: compare methods."
+        rule += " Tasks differ in difficulty, but equally for all methods, so compare methods."
     if not known and any(math.isfinite(each.measures["last"].value) for each in methods):
         return _dormant(methods, tasks)
     if not known:
-        text = f"At least {2 * window} tasks must be over."
+        text = f"At least {2 * window} tasks must be complete."
         return _card("Plasticity lost", "—", text, [], rule)
     worst = min(known, key=lambda label: sign * known[label].value)
     lost = [k for k, e in known.items() if sign * e.value < 0]
     if lost:
         headline = f"{name(worst)} {difference(known[worst].value, share)}"
         kept = [name(k) for k in known if k not in lost]
-        text = f"loses most. {f'Without loss: {listed(kept)}.' if kept else ''}"
+        text = f"loses most. {f'Without a loss: {listed(kept)}.' if kept else ''}"
     else:
-        headline, text = "None", "No method is lower on the last tasks than on the first."
+        headline, text = "None", "No method is worse on the last tasks than on the first."
     most = max(abs(e.value) for e in known.values()) or 1.0
     rows = [_heads("change", *(["dormant"] if dormant else []))]
     for i, each in enumerate(methods):
@@ -208,7 +213,7 @@ def _plasticity(section: Section, methods: list[Method], main: str) -> Markup:
 
 
 def _dormant(methods: list[Method], tasks: str) -> Markup:
-    """Plasticity lost, where tasks cannot be compared."""
+    """Return the card of the plasticity lost if tasks cannot be compared."""
     found = {each.name: each.measures["dormant"].value for each in methods}
     known = {label: value for label, value in found.items() if math.isfinite(value)}
     if not known:

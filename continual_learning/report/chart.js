@@ -1,14 +1,14 @@
-// Curves over steps on a canvas. Statistics come from Python; here are pixels, ticks and paths.
+// Curves over steps on a canvas. Statistics come from Python; this file draws them.
 
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 
-/** The numbers of a base64 text. */
+/** Returns the numbers that a base64 text holds. */
 function numbers(text, Kind) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   return new Kind(bytes.buffer);
 }
 
-/** Rows of 16-bit numbers as values: {low, high: range of each row, values} -> [Float64Array]. */
+/** Returns rows of 16-bit numbers as values: {low, high: ranges of rows, values} -> [Float64Array]. */
 function unpack({ low, high, values }, log) {
   const from = numbers(low, Float64Array);
   const to = numbers(high, Float64Array);
@@ -27,7 +27,7 @@ function unpack({ low, high, values }, log) {
 
 const UNITS = [[1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1e3, 'k']];
 
-/** A number of steps, short: 20M. */
+/** Returns a number of steps in short form: 20M. */
 function short(value) {
   for (const [size, name] of UNITS) {
     if (Math.abs(value) >= size) return `${+(value / size).toPrecision(4)}${name}`;
@@ -35,7 +35,7 @@ function short(value) {
   return `${+value.toPrecision(4)}`;
 }
 
-/** A value of a metric, to about four figures. */
+/** Returns a value of a metric with about four digits. */
 function shown(value, share) {
   if (!Number.isFinite(value)) return '—';
   if (share) return `${(100 * value).toFixed(2)} %`.replace('-', '−');
@@ -48,7 +48,7 @@ function shown(value, share) {
   return text.replace(/-/g, '−');
 }
 
-/** Round numbers from low to high, about as many as asked for. */
+/** Returns round numbers from low to high, about as many as requested. */
 function ticks(low, high, count) {
   if (!(high > low)) return [low];
   const rough = (high - low) / Math.max(1, count);
@@ -59,7 +59,7 @@ function ticks(low, high, count) {
   return found;
 }
 
-/** Powers of ten from low to high, or round numbers where there are too few. */
+/** Returns the powers of ten from low to high, or round numbers if there are too few of them. */
 function decades(low, high, count) {
   const first = Math.ceil(Math.log10(low) - 1e-9);
   const last = Math.floor(Math.log10(high) + 1e-9);
@@ -80,7 +80,7 @@ function tick(value, share, step, small) {
 
 // Drawing --------------------------------------------------------------------------------------
 
-/** Makes the bitmap as large as the canvas is on the screen; its context, and the size in px. */
+/** Fits the bitmap to the canvas on the screen; returns its context and the size in px. */
 function begin(canvas) {
   const printing = document.documentElement.classList.contains('printing');
   const ratio = printing ? 3 : clamp(window.devicePixelRatio || 1, 1, 3);
@@ -94,7 +94,7 @@ function begin(canvas) {
   return { context, width, height };
 }
 
-/** The place of the plot in a canvas. */
+/** Returns the box of the plot in a canvas. */
 function plot(canvas, small) {
   const left = small ? 44 : 54;
   const [top, right, bottom] = small ? [6, 8, 18] : [28, 12, 24];
@@ -106,7 +106,7 @@ function plot(canvas, small) {
   };
 }
 
-/** First and last index of the steps to draw: those in [x0, x1], and one on each side. */
+/** Returns the first and last index of the steps in [x0, x1] and of one more on either side. */
 function within(steps, x0, x1) {
   let low = 0;
   while (low < steps.length - 1 && steps[low + 1] < x0) low++;
@@ -115,7 +115,7 @@ function within(steps, x0, x1) {
   return [low, high];
 }
 
-/** Adds a line to the path; what is missing is a gap, a point alone a dot. Pairs: two a step. */
+/** Adds a line to the path: missing values are gaps, lone points dots. Pairs have two values a step. */
 function trace(context, steps, values, X, Y, [low, high], each = 1) {
   const first = low * each;
   const last = (high + 1) * each - 1;
@@ -133,7 +133,7 @@ function trace(context, steps, values, X, Y, [low, high], each = 1) {
   }
 }
 
-/** Fills between low and high, stretch by stretch. */
+/** Fills the area between low and high, interrupted where values are missing. */
 function band(context, steps, low, high, X, Y, [first, last]) {
   for (let i = first; i <= last; i++) {
     if (Number.isNaN(low[i])) continue;
@@ -147,7 +147,7 @@ function band(context, steps, low, high, X, Y, [first, last]) {
   }
 }
 
-/** The least and the largest value that is seen, with some room. */
+/** Returns the smallest and the largest value in view, with some margin. */
 function range(lines, scene) {
   let [low, high] = [Infinity, -Infinity];
   const see = (values, [first, last], each = 1) => {
@@ -159,7 +159,7 @@ function range(lines, scene) {
   };
   for (const line of lines) {
     const part = within(line.steps, scene.x0, scene.x1);
-    for (const values of line.centre) see(values, part);
+    for (const values of line.center) see(values, part);
     for (const [index, values] of line.seeds) if (scene.seeds[index]) see(values, part, line.each);
   }
   if (low > high) return null;
@@ -169,7 +169,7 @@ function range(lines, scene) {
   }
   const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 0.5;
   const [least, most] = [low - room, high + room];
-  // A share is not below nothing or above all.
+  // A share lies between 0 and 1.
   return scene.share && low >= 0 && high <= 1 ? [Math.max(0, least), Math.min(1, most)] : [least, most];
 }
 
@@ -177,7 +177,7 @@ function range(lines, scene) {
  * Draws a chart.
  *
  * scene: {x0, x1, log, share, small, lines, seeds, boundaries, tasks, hot, quick, ink}; a line is
- * {colour, steps, seeds: [[index, values]], each, centre: [iqm, q25, q75], method}.
+ * {color, steps, seeds: [[index, values]], each, center: [iqm, q25, q75], method}.
  */
 function drawChart(canvas, scene) {
   const { context, width, height } = begin(canvas);
@@ -220,13 +220,13 @@ function drawChart(canvas, scene) {
 
   context.save();
   context.beginPath();
-  context.rect(box.left, box.top - 2, box.width, box.height + 4); // a line at the edge is whole
+  context.rect(box.left, box.top - 2, box.width, box.height + 4); // so that a line at the edge is not cut
   context.clip();
   drawLines(context, scene, X, Y);
   context.restore();
 }
 
-/** Bands, then the seeds, then the IQMs on top of all. */
+/** Draws the bands first, then the seeds, and the IQMs on top. */
 function drawLines(context, scene, X, Y) {
   const lines = scene.lines.map((line) => ({
     ...line,
@@ -235,13 +235,13 @@ function drawLines(context, scene, X, Y) {
     strength: scene.hot === null || scene.hot === line.method ? 1 : 0.15,
   }));
   const paint = (line, alpha, width) => {
-    context.strokeStyle = context.fillStyle = line.colour;
+    context.strokeStyle = context.fillStyle = line.color;
     context.globalAlpha = alpha * line.strength;
     context.lineWidth = width;
   };
   for (const line of lines) {
     paint(line, 0.16, 1);
-    band(context, line.steps, line.centre[1], line.centre[2], X, Y, line.part);
+    band(context, line.steps, line.center[1], line.center[2], X, Y, line.part);
   }
   // Seed by seed rather than method by method, so that no method covers the others.
   const most = scene.quick ? 0 : Math.max(0, ...lines.map((line) => line.seeds.length));
@@ -259,15 +259,15 @@ function drawLines(context, scene, X, Y) {
       paint(line, halo ? 0.7 : 1, (scene.small ? 1.6 : 2.2) + (halo ? 2 : 0));
       if (halo) context.strokeStyle = scene.ink.surface;
       context.beginPath();
-      trace(context, line.steps, line.centre[0], X, Y, line.part);
+      trace(context, line.steps, line.center[0], X, Y, line.part);
       context.stroke();
     }
   }
 }
 
 /**
- * Where tasks change, as far as there is room; in a large chart with their names where they have
- * some that fit, else with their numbers, from 1.
+ * Marks where tasks change if there is room; a large chart also has the names of the tasks, or
+ * their numbers from 1 if a name is missing or does not fit.
  */
 function drawTasks(context, scene, box, X) {
   const { small, ink } = scene;
@@ -286,13 +286,13 @@ function drawTasks(context, scene, box, X) {
       context.stroke();
       context.setLineDash([]);
     }
-    const centre = X((Math.max(start, scene.x0) + Math.min(end, scene.x1)) / 2);
+    const center = X((Math.max(start, scene.x0) + Math.min(end, scene.x1)) / 2);
     const named = (task + 1) % every === 0 || (task === 0 && every > 2);
     if (small || !named || end <= scene.x0 || start >= scene.x1) return;
     const called = scene.tasks[task] ?? '';
     const fits = called && context.measureText(called).width + 8 < Math.abs(X(end) - X(start));
     context.fillStyle = ink.muted;
-    context.fillText(fits ? called : `${task + 1}`, centre, box.top - 16);
+    context.fillText(fits ? called : `${task + 1}`, center, box.top - 16);
   });
   if (small) return;
   context.textAlign = 'right';
@@ -300,8 +300,8 @@ function drawTasks(context, scene, box, X) {
 }
 
 /**
- * Draws what a task is: a row for each seed that is drawn, stronger the larger the value; with few
- * rows the values are written.
+ * Draws a parameter of the tasks: a row for each visible seed, in a stronger color for larger
+ * values; if there are few rows, it also writes the values.
  */
 function drawStrip(canvas, strip, scene) {
   const rows = strip.same ? [0] : strip.rows.map((_, i) => i).filter((i) => scene.seeds[i]);

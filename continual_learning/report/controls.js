@@ -1,6 +1,6 @@
 // The controls of a view. Text from the data goes through textContent alone.
 
-/** An element with attributes; `text` becomes its text, `on…` its listeners. */
+/** Makes an element with attributes; `text` becomes its text, `on…` its listeners. */
 function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -12,12 +12,12 @@ function make(name, attributes = {}, ...children) {
   return element;
 }
 
-/** A small round button. */
+/** Makes a small round button. */
 function chip(text, label, onclick, more = {}) {
   return make('button', { type: 'button', class: 'chip', text, 'aria-label': label, onclick, ...more });
 }
 
-/** A button for each method; while the pointer is on one, the others step back. */
+/** Makes a button for each method; while the pointer is on one, the other methods fade. */
 function methodButtons(view) {
   const { methods } = view.state;
   const buttons = view.section.methods.map((method, i) => {
@@ -41,7 +41,7 @@ function methodButtons(view) {
   return make('div', { class: 'chips methods', role: 'group', 'aria-label': 'Methods' }, ...buttons);
 }
 
-/** A button for each seed, and two for all of them, folded away. */
+/** Makes a button for each seed and two for all of them, in a closed box. */
 function seedButtons(view) {
   const { seeds } = view.state;
   const summary = make('summary');
@@ -82,7 +82,7 @@ function select(label, options, chosen, change) {
   return make('label', { class: 'choice' }, make('span', { text: label }), box);
 }
 
-/** Metric, smoothing and zoom. */
+/** Makes the controls of the metric, the smoothing and the zoom. */
 function choices(view) {
   const { state, section } = view;
   const option = (value, text) => make('option', { value, text });

@@ -1,4 +1,4 @@
-"""The numbers of a section: how good each method is, whether it collapsed, what it lost."""
+"""The numbers of a section: how well methods do, whether they collapse, and what they lose."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from continual_learning.analysis.adaptation import Adaptation, adaptation
 from continual_learning.analysis.curves import RETURNS, Curves, curves
 from continual_learning.analysis.summary import Estimate, Summary, as_published, ours
 from continual_learning.diagnostics.collapse import Collapse, collapses
-from continual_learning.diagnostics.metrics import higher_is_better
+from continual_learning.diagnostics.metrics import metric
 from continual_learning.report.series import PAPER_BIN, Rows, values_of
-from continual_learning.report.studies import Section
+from continual_learning.report.studies import Section, fields_of
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies.early_stopping import CollapseRule, read
 from continual_learning.studies.store.parts import HYPER
 
 SUSTAINED = 4_000_000
 DROPS = (8000.0, 4000.0, 10000.0)
-"""The paper's threshold of a collapse of the return, and the two it is compared with."""
+"""The paper's drop in return that counts as a collapse, and two others for comparison."""
 
 RELATIVE = 0.8
-"""Share of the highest return whose loss is a collapse too, on any scale of returns."""
+"""The loss of this share of the highest return is a collapse too, on any scale of returns."""
 
 WINDOW = 5
-"""Tasks that "first" and "last" are the means of; of fewer than 20 tasks, a quarter of them."""
+"""How many tasks "first" and "last" average over; with fewer than 20 tasks, a quarter of them."""
 
 
 class Rule(NamedTuple):
     """A definition of collapse.
 
     Attributes:
-      name: for the head of a table.
-      text: in a sentence.
-      find: curves -> the collapses of their runs.
+      name: its name in the head of a table.
+      text: its definition in a sentence.
+      find: a function from curves to the collapses of their runs.
     """
 
     name: str
@@ -46,23 +46,24 @@ class Rule(NamedTuple):
 
 
 class Method(NamedTuple):
-    """What is known of a method.
+    """The facts about a method.
 
     Attributes:
-      name: on the page.
-      seeds: those that have rows.
-      reached: the last step that all seeds have come to.
-      finished: whether all seeds have all rows; None if it is not known where they end.
+      name: its name on the page.
+      seeds: the seeds that have rows.
+      reached: the last step that all seeds have reached.
+      finished: whether all seeds have all rows; None if their last step is unknown.
       curves: the main metric, at the points that all seeds have.
-      gaps: how many points were left out because a seed lacks a value, up to `reached`.
-      ours, published: its summaries; None if there is no such point, or no such table.
+      gaps: the number of points up to `reached` that were left out because a seed lacks a value.
+      ours, published: its summaries; None without a point that all seeds have, and `published` also
+        where the paper's table does not apply.
       collapsed: {name of the rule: the collapses}.
-      tasks: how many tasks are over.
-      window: how many of them "first" and "last" are the means of.
-      measures: IQM over seeds of `first` and `last` (mean of the main metric over the first and the
-        last tasks), their difference `change` (NaN where returns of these tasks have no scale in
-        common), `dormant` (units in the last tasks), and of means
-        over tasks of `end`, `area`, `drop`, `recovery_steps` and of whether the task `recovered`.
+      tasks: the number of complete tasks.
+      window: the number of tasks that "first" and "last" average over.
+      measures: IQMs over seeds: `first` and `last` (the mean of the main metric over the first and
+        the last tasks), their difference `change` (NaN if the returns of these tasks have no scale
+        in common), `dormant` (the share of dormant units in the last tasks), and the means over
+        tasks of `end`, `area`, `drop`, `recovery_steps` and of whether the seed `recovered`.
     """
 
     name: str
@@ -84,9 +85,9 @@ class Best(NamedTuple):
 
     Attributes:
       ranking: (method, IQM of its seeds' averages), the best first.
-      shared: the steps at which methods were compared, where some lack what others have.
+      shared: the steps at which methods were compared, if some lack points that others have.
       left_out: methods that could not be compared.
-      rivals: methods whose interval overlaps that of the first; None if it cannot be said.
+      rivals: methods whose interval overlaps that of the best; None if this is unknown.
     """
 
     ranking: list[tuple[str, Estimate]]
@@ -96,19 +97,19 @@ class Best(NamedTuple):
 
 
 def table_bin(section: Section) -> int | None:
-    """Steps of a bin for summaries and collapses: the paper's, if runs are long enough."""
+    """Return the steps of a bin for summaries and collapses: the paper's if runs are long."""
     extent = int(section.frame.step.max())
     of_task = section.steps_per_task or extent // max(1, section.frame.task.nunique())
     return PAPER_BIN if of_task >= PAPER_BIN and extent >= 4 * PAPER_BIN else None
 
 
 def one_scale(section: Section, main: str) -> bool:
-    """Whether all tasks can be compared: a return of one game says nothing of another's."""
+    """Return whether all tasks can be compared; returns of different games cannot."""
     return main not in RETURNS or len(set(section.names)) <= 1
 
 
 def rules(section: Section, main: str) -> list[Rule]:
-    """What counts as a collapse of the main metric."""
+    """Return the definitions of a collapse of the main metric."""
     if not one_scale(section, main):
         return []
     if main in RETURNS:
@@ -123,9 +124,9 @@ def rules(section: Section, main: str) -> list[Rule]:
         ]
         relative = Rule(
             "relative D",
-            f"at least {RELATIVE:.0%} of the highest return before is gone (counted from zero, or "
-            f"from the run's first return if that is negative), {lasting}; for physics in which no "
-            f"return reaches {DROPS[0]:,.0f}",
+            f"the return loses at least {RELATIVE:.0%} of its previous maximum (counted from zero, "
+            f"or from the run's first return if that is negative), {lasting}; meant for physics in "
+            f"which no return reaches {DROPS[0]:,.0f}",
             lambda c: collapses(
                 c.steps, c.values, drop=RELATIVE, sustained=SUSTAINED, relative=True
             ),
@@ -135,7 +136,7 @@ def rules(section: Section, main: str) -> list[Rule]:
         length = (section.end or int(section.frame.step.max())) // 10
         half = Rule(
             "below half",
-            "the accuracy is at most half of the highest before, for at least a tenth of the run "
+            "the accuracy is at most half of its previous maximum, for at least a tenth of the run "
             f"({length:,} updates); the paper's threshold is for returns and does not apply",
             lambda c: collapses(c.steps, c.values, drop=0.5, sustained=length, relative=True),
         )
@@ -144,7 +145,7 @@ def rules(section: Section, main: str) -> list[Rule]:
 
 
 def facts(section: Section, rows: dict[str, Rows], main: str) -> list[Method]:
-    """What is known of each method."""
+    """Return the facts about each method."""
     hyper = [name for name in section.frame if str(name).startswith(HYPER)]
     frame: Any = section.frame[["method", "seed", "step", "task", *hyper, main]]
     binned = curves(frame, main, bin=table_bin(section), expected=section.end)
@@ -181,7 +182,7 @@ def facts(section: Section, rows: dict[str, Rows], main: str) -> list[Method]:
 
 
 def _comparable(section: Section, main: str, over: int, window: int) -> bool:
-    """Whether the first of the tasks that are over and the last have a scale in common."""
+    """Return whether the first and the last of the complete tasks have a scale in common."""
     if one_scale(section, main):
         return True
     called = section.names
@@ -213,7 +214,7 @@ def _measures(
 
 
 def _dormant(section: Section, rows: Rows, window: int) -> np.ndarray:
-    """Per seed, the mean share of dormant units in the last tasks that all seeds have come to."""
+    """Return the mean share of dormant units in the last tasks that all seeds reached [seeds]."""
     if "dormant_ratio" not in section.frame:
         return np.full(len(rows.curves.seeds), np.nan)
     values = values_of(rows, section.frame["dormant_ratio"].to_numpy(np.float64))
@@ -223,16 +224,16 @@ def _dormant(section: Section, rows: Rows, window: int) -> np.ndarray:
 
 
 def ended_by_collapse(section: Section, method: Method) -> int:
-    """How many seeds had collapsed when that ended the method; 0 if it did not."""
-    folder = section.folders[0]
-    rule = folder.experiment.get("collapse") if folder.known is None else folder.known.collapse
+    """Return how many seeds had collapsed when that ended the method; 0 if it did not."""
+    known = section.folders[0].experiment
+    rule = fields_of(section.folders[0]).get("collapse") if known is None else known.collapse
     if rule is None or "collapse" not in section.frame:
         return 0
     rows: Any = section.frame[section.frame.method == method.name]
     fallen = int((rows.groupby("seed")["collapse"].max() > 0).sum())
     try:
         return fallen if _rule(rule).ends(fallen, len(method.seeds)) else 0
-    except StudyError:  # a rule of another version
+    except StudyError:  # a rule that another version wrote
         return 0
 
 
@@ -241,10 +242,10 @@ def _rule(stored: Any) -> CollapseRule:
 
 
 def best(methods: list[Method], main: str) -> Best:
-    """Which method has the best average.
+    """Return which method has the best average.
 
-    Methods whose runs are whole are compared over all of training, if there are two of them; else
-    all methods. What some of them lack is left out for all.
+    If at least two methods have complete runs, only these are compared; otherwise all methods are.
+    Points that some of the compared methods lack are left out for all of them.
     """
     having = [each for each in methods if each.ours is not None]
     whole = [each for each in having if each.finished is not False]
@@ -254,7 +255,7 @@ def best(methods: list[Method], main: str) -> Best:
     cut = any(len(each.curves.steps) > len(shared) for each in chosen)
     chosen = chosen if len(shared) else []
     estimates = {each.name: _average(each, shared if cut else None) for each in chosen}
-    sign = 1 if higher_is_better(main) else -1
+    sign = -1 if metric(main).better == "lower" else 1
     ranking = sorted(estimates.items(), key=lambda pair: -sign * pair[1].value)
     left_out = [each.name for each in methods if each.name not in estimates]
     rivals = None
@@ -274,11 +275,11 @@ def _average(method: Method, shared: np.ndarray | None) -> Estimate:
 
 
 def _estimates(of_seeds: np.ndarray) -> list[Estimate]:
-    """IQM over seeds of each column [seeds, columns] with its 95 % interval."""
+    """Return the IQM over seeds of each column [seeds, columns] with its 95 % interval."""
     values = statistics.iqm(of_seeds)
     low, high = statistics.bootstrap(statistics.iqm, of_seeds)
     ends = zip(values, np.fmin(low, values), np.fmax(high, values), strict=True)
-    one = len(of_seeds) == 1  # says nothing of others
+    one = len(of_seeds) == 1  # tells nothing about others
     return [
         Estimate(float(value), *((np.nan, np.nan) if one else (float(a), float(b))))
         for value, a, b in ends
@@ -286,7 +287,7 @@ def _estimates(of_seeds: np.ndarray) -> list[Estimate]:
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """Means over tasks [seeds, tasks] of what was measured; NaN of a seed without a value."""
+    """Return the means over tasks of measured values [seeds]; NaN for a seed without any."""
     count = (~np.isnan(values)).sum(axis=1)
     return np.divide(
         np.nansum(values, axis=1), count, out=np.full(len(values), np.nan), where=count > 0

@@ -1,4 +1,4 @@
-"""The head of a section: what it is, how far it has come, and what a reader must know."""
+"""The head of a section: its experiment, its progress, and notices to the reader."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from continual_learning.report.studies import Section
 from continual_learning.studies.inactive import ADVICE, never_acted
 
 MISMATCHED = 1e-3
-"""Share of ratios beyond PPO's clip before any update from which a reader is warned."""
+"""A larger share of ratios beyond PPO's clip before any update leads to a warning."""
 
 
 def unit(section: Section) -> str:
-    """What a step is."""
+    """Return what a step is."""
     return "as counted" if section.agent is None else section.agent.step_unit
 
 
 def head(section: Section, methods: list[Method]) -> Markup:
-    """What the experiment is and how far it has come."""
+    """Return the experiment's name, its size and its progress."""
     seeds = sorted({seed for each in section.planned.values() for seed in each})
     seeds = seeds or sorted({seed for each in methods for seed in each.seeds})
     tasks = section.tasks or (0 if section.frame.empty else section.frame.task.nunique())
@@ -43,19 +43,19 @@ def _state(section: Section, methods: list[Method]) -> str:
     if methods and not absent and all(each.finished for each in methods):
         return "finished"
     if section.end is None:
-        return "as far as it has rows"
+        return "not known: the last step of a run is not recorded"
     done = sum(min(each.reached, section.end) * len(each.seeds) for each in methods)
     whole = section.end * sum(len(each) for each in section.planned.values())
     return f"not finished, {done / whole:.0%} of all steps" if whole else "not finished"
 
 
 def _with_rows(label: str, methods: list[Method]) -> list[Method]:
-    """The methods on the page that are this planned one; lanes have parameters in their name."""
+    """Return the methods on the page that belong to a planned one, whose name begins theirs."""
     return [each for each in methods if each.name == label or each.name.startswith(f"{label} (")]
 
 
 def notices(section: Section, methods: list[Method]) -> list[str]:
-    """What a reader must know, in sentences."""
+    """Return what a reader must know, in sentences."""
     found = list(section.notices)
     absent = [name(label) for label in section.planned if not _with_rows(label, methods)]
     if absent and methods:
@@ -66,27 +66,27 @@ def notices(section: Section, methods: list[Method]) -> list[str]:
             why = f"was ended when {fallen} seeds had collapsed" if fallen else "is not finished"
             found.append(
                 f"{name(each.name)} {why}: step {each.reached:,} of {section.end:,} "
-                f"({each.reached / section.end:.0%}). Its numbers are of what it has done."
+                f"({each.reached / section.end:.0%}). Its numbers cover the steps up to there."
             )
         if each.gaps:
             found.append(
                 f"{name(each.name)}: {each.gaps:,} of {each.gaps + len(each.curves.steps):,} "
-                "points lack a value of some seed; they are left out of its numbers."
+                "points lack a value of some seed; its numbers leave them out."
             )
     for label, seeds in section.planned.items():
         have = {seed for each in _with_rows(label, methods) for seed in each.seeds}
         missing = [str(seed) for seed in sorted(set(seeds) - have)]
         if have and missing:
             found.append(
-                f"{name(label)} has no rows of the seeds {listed(missing)}; its numbers are of the "
+                f"{name(label)} has no rows of the seeds {listed(missing)}; its numbers cover the "
                 f"other {len(have)}."
             )
     found += [*_unequal(section), *_inactive(section)] if methods else []
     found += _mismatched(section)
     if any(" in " in label for label in section.planned):
         found.append(
-            "A method that two folders run with the same seeds or other settings is shown once for "
-            "each folder."
+            "A method is shown once for each folder if two folders ran it with the same seeds or "
+            "with different settings."
         )
     if methods and found and not all(each.finished for each in methods):
         found += [f"{each.path}: {each.written}." for each in section.folders if each.written]
@@ -94,7 +94,7 @@ def notices(section: Section, methods: list[Method]) -> list[str]:
 
 
 def _unequal(section: Section) -> list[str]:
-    """Methods whose seeds are not equally far."""
+    """Return a notice for each method whose seeds have reached different steps."""
     found = []
     for label, rows in section.frame.groupby("method", sort=False):
         ends = rows.groupby("seed").step.max()
@@ -102,13 +102,13 @@ def _unequal(section: Section) -> list[str]:
             found.append(
                 f"The seeds of {name(str(label))} are not equally far: from step {ends.min():,} "
                 f"(seed {ends.idxmin()}) to {ends.max():,} (seed {ends.idxmax()}). Its IQM ends "
-                "where the first of them ends."
+                "at the lowest of these steps."
             )
     return found
 
 
 def _mismatched(section: Section) -> list[str]:
-    """Methods whose ratios were off before the first update on a rollout."""
+    """Return a notice for each method whose ratios were off before any update on a rollout."""
     if "initial_clip_fraction" not in section.frame:
         return []
     found = []
@@ -118,15 +118,15 @@ def _mismatched(section: Section) -> list[str]:
         if share > MISMATCHED:
             found.append(
                 f"{name(str(label))}: before the first update on a rollout {share:.1%} of the "
-                "ratios are beyond PPO's clip, where all should be 1. The stored log densities are "
-                "not those of the stored actions (or far too imprecise), so gradients are scaled "
-                "wrongly or gone; a loss of return may come from that. See `initial_kl`."
+                "ratios are beyond PPO's clip, although all should be 1. The stored log densities "
+                "do not belong to the stored actions (or are far too imprecise), so gradients are "
+                "scaled wrongly or vanish; this may explain a loss of return. See `initial_kl`."
             )
     return found
 
 
 def _inactive(section: Section) -> list[str]:
-    """Methods with resets that have reset no unit."""
+    """Return a notice of the reset methods that have reset no unit."""
     resets = {
         label
         for folder in section.folders
@@ -141,11 +141,14 @@ def _inactive(section: Section) -> list[str]:
     ]
     if not idle:
         return []
-    return [f"Without a single reset: {listed(idle)}. Rows are the optimizer's: {ADVICE}"]
+    return [
+        f"Without a single reset: {listed(idle)}. Their rows are those of the optimizer alone: "
+        f"{ADVICE}"
+    ]
 
 
 def _ranges(seeds: list[int]) -> str:
-    """0–4, 7: whole stretches of numbers."""
+    """Return seeds as text, with runs of consecutive numbers as ranges: "0–4, 7"."""
     found: list[list[int]] = []
     for seed in seeds:
         if found and seed == found[-1][-1] + 1:

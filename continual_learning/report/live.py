@@ -1,4 +1,4 @@
-"""A report that follows running studies: a server for this machine alone, with one page."""
+"""A report that follows running studies: a server with one page, for this machine alone."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from typing import Any
 
 from continual_learning.report.page import make
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies.contents import parts
-from continual_learning.studies.store.parts import Parts
+from continual_learning.studies.folder import open_studies
 
 HOST = "127.0.0.1"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names by which this machine may be asked. A web page elsewhere can point a name of its own at
-this address (DNS rebinding); its name then gives it away."""
+"""The names of this machine in requests. A web page elsewhere can point its own name at this
+address (DNS rebinding), and requests with another name are refused."""
 
 SECONDS = 1.0
-"""Between two looks at the folders."""
+"""The seconds between two looks at the folders."""
 
 
 class Live:
     """The newest page of some studies.
 
     Attributes:
-      version: changes whenever the studies do.
-      page: the HTML of that version.
+      version: a text that changes whenever the studies change.
+      page: the HTML of this version.
     """
 
     def __init__(self, folders: Sequence[Path]):
@@ -40,7 +39,7 @@ class Live:
         self.refresh()
 
     def refresh(self) -> None:
-        """Makes the page anew if the studies have changed; raises if they cannot be read."""
+        """Make the page again if the studies have changed; raise if they cannot be read."""
         version = self._fingerprint()
         if version != self.version:
             words = " ".join(["continual report", *map(str, self._folders), "--watch"])
@@ -48,36 +47,32 @@ class Live:
             self.version = version
 
     def follow(self, stopped: threading.Event) -> None:
-        """Keeps the page fresh. While a study cannot be read, the last page stays."""
+        """Keep the page current. While a study cannot be read, the last page stays."""
         while not stopped.wait(SECONDS):
             try:
                 self.refresh()
                 self._failed = ""
-            except Exception as error:  # a study that is being changed must not end the server
+            except Exception as error:  # The server goes on while a study is changed.
                 if str(error) != self._failed:
                     print(f"continual: {error}", file=sys.stderr, flush=True)
                 self._failed = str(error)
 
     def _fingerprint(self) -> str:
-        """Of the names, sizes and times of all files that the page depends on."""
+        """Return a hash of the names, sizes and times of all files that the page depends on."""
         found = []
-        for folder in (each.path for given in self._folders for each in parts(given)):
-            kept = Parts(folder / "metrics")
-            files = [file for method in kept.methods() for file in kept.of(method).values()]
-            names = ("study.toml", "environment.json", "log.txt")
-            for file in [*files, *(folder / name for name in names)]:
-                if file.exists():
-                    facts = file.stat()
-                    found.append((str(file), facts.st_size, facts.st_mtime_ns))
+        for folder in (each for given in self._folders for each in open_studies(given)):
+            for file in folder.files:
+                facts = file.stat()
+                found.append((str(file), facts.st_size, facts.st_mtime_ns))
         return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
 
 def watch(folders: Sequence[Path], port: int = 0) -> None:
-    """Shows the page of studies until it is interrupted (Ctrl-C).
+    """Show the page of studies until it is interrupted (Ctrl-C).
 
     Args:
-      folders: of the studies.
-      port: where; 0: any that is free.
+      folders: the folders of the studies.
+      port: the port of the server; 0 for any free port.
     """
     live = Live(folders)
     with serve(live, port) as server:
@@ -90,7 +85,7 @@ def watch(folders: Sequence[Path], port: int = 0) -> None:
 
 @contextmanager
 def serve(live: Live, port: int) -> Iterator[ThreadingHTTPServer]:
-    """A server that is bound, with its page kept fresh; `serve_forever` is the caller's."""
+    """Yield a bound server whose page is kept current; the caller runs `serve_forever`."""
 
     class Handler(_Handler):
         pass
@@ -113,13 +108,13 @@ def serve(live: Live, port: int) -> Iterator[ThreadingHTTPServer]:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a reader that went away."""
+        """Ignore a reader that has closed the connection."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """The page at `/`, its version at `/version`; no files."""
+    """The handler, which serves the page at `/` and its version at `/version`, but no files."""
 
     live: Live
     timeout = 30
@@ -153,4 +148,4 @@ class _Handler(BaseHTTPRequestHandler):
         return "continual"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: every open page asks every few seconds."""
+        """Log nothing, because every open page sends a request every few seconds."""

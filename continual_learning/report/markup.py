@@ -1,4 +1,4 @@
-"""HTML in which every text is escaped, and numbers as they are written on the page."""
+"""HTML in which every text is escaped, and the page's format of numbers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from continual_learning.analysis.summary import Estimate
 
 
 class Markup(str):
-    """Text that is HTML already: made by `element` alone."""
+    """Text that is HTML already; only this module makes it."""
 
 
 def element(tag: str, *children: object, **attributes: object) -> Markup:
-    """An element; children that are no Markup are escaped.
+    """Return an element; children that are not Markup are escaped.
 
-    Attributes: `class_` is `class`, other underscores are hyphens; True is an attribute without a
-    value, and one that is None or False is left out.
+    In names of attributes, `class_` stands for `class` and other underscores for hyphens. True
+    gives an attribute without a value; an attribute that is None or False is left out.
     """
     said = []
     for name, value in attributes.items():
@@ -29,13 +29,13 @@ def element(tag: str, *children: object, **attributes: object) -> Markup:
 
 
 def join(*children: object) -> Markup:
-    """Children one after the other; None is nothing."""
+    """Return the children one after the other, without those that are None."""
     parts = (c if isinstance(c, Markup) else html.escape(str(c)) for c in children if c is not None)
     return Markup("".join(parts))
 
 
 def number(value: float, share: bool = False, digits: int = 2) -> str:
-    """A value to about four figures; a share as a percentage, to so many digits."""
+    """Return a value with about four digits, or a share as a percentage with `digits` decimals."""
     if not math.isfinite(value):
         return "—"
     size = abs(value)
@@ -50,20 +50,20 @@ def number(value: float, share: bool = False, digits: int = 2) -> str:
 
 
 def difference(value: float, share: bool = False) -> str:
-    """A change, with its sign; that of a share in percentage points."""
+    """Return a change with its sign; the change of a share is in percentage points."""
     text = number(value, share, digits=1).replace(" %", " pp")
     return f"+{text}" if value > 0 else text
 
 
 def interval(estimate: Estimate, share: bool = False, write=number) -> str:
-    """A value and its interval, if it has one."""
+    """Return a value and its interval, if it has one."""
     value, *ends = (write(each, share) for each in estimate)
-    low, high = (end.partition(" ")[0] for end in ends)  # the unit is told once
+    low, high = (end.partition(" ")[0] for end in ends)  # the unit is shown once
     return value if not math.isfinite(estimate.low) else f"{value} [{low}, {high}]"
 
 
 def steps(value: float) -> str:
-    """A number of steps, short: 20M."""
+    """Return a number of steps in short form: 20M."""
     for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.4g}{unit}"
@@ -71,13 +71,13 @@ def steps(value: float) -> str:
 
 
 def name(label: str) -> str:
-    """A method as it is written on the page: "cpr (max_reset=0.01)" is "CPR (max_reset=0.01)"."""
+    """Return a method's name on the page: "CPR (max_reset=0.01)" for "cpr (max_reset=0.01)"."""
     base, space, rest = label.partition(" ")
     return f"{style.name(base)}{space}{rest}"
 
 
 def listed(names: list[str], most: int = 12) -> str:
-    """Names in a sentence."""
+    """Return names as a list in a sentence; beyond `most` of them, the number of the others."""
     shown = names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
     if len(shown) < 2:
         return "".join(shown)

@@ -4,13 +4,13 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const root = document.documentElement;
 const views = [];
 
-/** Storage may be forbidden, as on some file systems. */
+/** Reads or writes storage, which a browser may forbid, for example for local files. */
 function keep(storage, key, value) {
   try {
     if (value === undefined) return JSON.parse(window[storage].getItem(key));
     window[storage].setItem(key, JSON.stringify(value));
   } catch {
-    // Then nothing is kept.
+    // Without storage, nothing is kept.
   }
   return null;
 }
@@ -44,7 +44,7 @@ function sortable(table) {
   });
 }
 
-/** Asks the server now and then whether there are new rows, and loads the page anew if so. */
+/** Asks the server now and then whether there are new rows, and reloads the page if so. */
 function live(version) {
   const state = document.getElementById('live');
   const check = async () => {
@@ -80,7 +80,7 @@ themes.addEventListener('change', () => {
 });
 if (themes.value !== 'auto') theme(themes.value);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-// Paper is light, and as wide as the page has to be for its charts to be drawn in their size.
+// A print uses the light theme, and charts are drawn anew at the width of the paper.
 addEventListener('beforeprint', () => {
   root.classList.add('printing');
   theme('light');

@@ -1,4 +1,4 @@
-"""The page: its parts put together, with nothing in it that could run but our own script."""
+"""The page as a whole; no script but our own can run in it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from continual_learning.schema.errors import StudyError
 from continual_learning.studies.store.files import write_file
 
 MARK = b'<meta name="generator" content="continual report">'
-"""What every report has near its beginning, so that it is known as one."""
+"""A mark near the beginning of every report, by which reports are recognized."""
 
 SCRIPTS = ("chart.js", "controls.js", "pointer.js", "view.js", "page.js")
 
 USE = (
-    "Drag over a chart to zoom, double-click to reset; Ctrl and the wheel zoom at the pointer. All "
+    "Drag over a chart to zoom; double-click to reset; Ctrl and the wheel zoom at the pointer. All "
     "charts share the range of steps."
 )
 
 POLL = 2000
-"""Milliseconds between two questions of a live page."""
+"""Milliseconds between two requests of a live page for the newest version."""
 
 _DARK = (0x19, 0x1C, 0x22)  # the surface of the dark theme
 _CONTRAST = 3.6
@@ -46,13 +46,13 @@ _CONTRAST = 3.6
 def make(
     folders: Sequence[str | Path], *, out: Path | None = None, command: str = "", version: str = ""
 ) -> str:
-    """The page of one or more studies.
+    """Return the page of one or more studies as HTML.
 
     Args:
-      folders: of the studies; those of one experiment are put together.
-      out: where the page is going to be, for links to the folders; None: it has no links.
-      command: what made it, to be told on the page.
-      version: if given, the page asks its server for another one, and loads itself anew.
+      folders: folders of studies; studies of one experiment are shown together.
+      out: the path of the page, for links to the folders; None for a page without links.
+      command: the command that made the page, which the page shows.
+      version: if given, the page asks its server for newer versions and reloads itself.
     """
     sections = read(folders)
     located = [{} if each.frame.empty else series.locate(each) for each in sections]
@@ -62,18 +62,18 @@ def make(
         for rows in found.values()
     )
     most = series.points(lines)
-    bodies, data, colours = [], [], []
+    bodies, data, colors = [], [], []
     for i, (section, rows) in enumerate(zip(sections, located, strict=True)):
         body, drawn = _section(i, section, rows, most, out, alone=len(sections) == 1)
         bodies.append(body)
         data.append(drawn)
-        colours.append(_colours(i, list(rows)))
+        colors.append(_colors(i, list(rows)))
     titles = [section.title for section in sections]
     top = [element("h1", titles[0] if len(titles) == 1 else f"{len(titles)} experiments")]
     if len(titles) > 1:
         links = (element("a", title, href=f"#section-{i}") for i, title in enumerate(titles))
         top.append(element("ul", *(element("li", link) for link in links), class_="toc"))
-    text = _asset("page.css") + "".join(colours)
+    text = _asset("page.css") + "".join(colors)
     script = "".join(map(_asset, SCRIPTS))
     return Template(_asset("page.html")).substitute(
         title=join(" · ".join(titles)),
@@ -87,14 +87,14 @@ def make(
 
 
 def write(folders: Sequence[str | Path], out: Path, command: str = "") -> None:
-    """Writes the page of studies; a report that is there is replaced, any other file is not."""
+    """Write the page of studies; it may replace another report, but no other file."""
     if out.is_dir():
         raise StudyError(f"{out} is a folder: name a file, such as {out / 'report.html'}.")
     if out.exists():
         with open(out, "rb") as file:
             if MARK not in file.read(1000):
                 raise StudyError(
-                    f"{out} is there and is no report: choose another name, or remove it."
+                    f"{out} exists and is no report: choose another name, or remove it."
                 )
     write_file(out, make(folders, out=out, command=command).encode())
 
@@ -102,7 +102,7 @@ def write(folders: Sequence[str | Path], out: Path, command: str = "") -> None:
 def _section(
     i: int, section: Section, rows: dict[str, series.Rows], most: int, out: Path | None, alone: bool
 ) -> tuple[Markup, dict[str, Any] | None]:
-    """A section, and what its charts draw."""
+    """Return a section and the data of its charts; None if it has no curves."""
     title = None if alone else element("h2", section.title)
     main = _main(section) if rows else None
     methods = facts(section, rows, main) if main else []
@@ -123,7 +123,7 @@ def _section(
             element("p", USE, class_="note hint"),
             element("p", _how(data), class_="note"),
             element("div", id=f"curves-{i}", class_="curves"),
-            element("noscript", element("p", "Curves need JavaScript; the tables do without.")),
+            element("noscript", element("p", "The curves need JavaScript; the tables do not.")),
             element("h3", "Tables"),
             tables(section, methods, main),
         ]
@@ -132,7 +132,7 @@ def _section(
 
 
 def _main(section: Section) -> str | None:
-    """The metric that methods are judged by; where none of the usual ones is, the first."""
+    """Return the metric by which methods are judged; the first one if no usual one was measured."""
     try:
         return main_metric(section.frame)
     except CurvesError:
@@ -147,13 +147,13 @@ def _main(section: Section) -> str | None:
 
 
 def _how(data: dict[str, Any]) -> str:
-    """What is drawn."""
-    text = "Tasks are counted from 1 here, from 0 in the data. Tables and cards are of all rows."
+    """Return a sentence or two about what the charts draw."""
+    text = "Tasks are counted from 1 here, from 0 in the data. Tables and cards use all rows."
     if data["binned"]:
         text += (
-            f" There are more rows than can be drawn: {data['levels'][0]} make a point. The IQM is "
-            "that of the means of these bins; the thin lines of seeds go through the least and the "
-            "largest value of each, so that no extreme is lost."
+            f" There are more rows than can be drawn, so a point stands for {data['levels'][0]}. "
+            "The IQM is over the means of these bins; the thin lines of seeds go through the "
+            "smallest and the largest value of each bin, so that no extreme is lost."
         )
     return text
 
@@ -164,8 +164,8 @@ def _footer(command: str) -> Markup:
     return element("p", made, *((" with ", element("code", command)) if command else ()), ".")
 
 
-def _colours(i: int, methods: list[str]) -> str:
-    """The colours of the methods of a section; on dark ground as light as they must be."""
+def _colors(i: int, methods: list[str]) -> str:
+    """Return CSS for the colors of a section's methods, lightened for the dark theme."""
     chosen = style.colors(methods)
     rules = []
     for k, method in enumerate(methods):
@@ -175,23 +175,23 @@ def _colours(i: int, methods: list[str]) -> str:
     return "".join(rules)
 
 
-def lightened(colour: str) -> str:
-    """A colour mixed with white until it can be seen on the dark surface."""
-    rgb = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
+def lightened(color: str) -> str:
+    """Return a color mixed with white until it stands out from the dark surface."""
+    rgb = [int(color[k : k + 2], 16) for k in (1, 3, 5)]
     while (_luminance(rgb) + 0.05) / (_luminance(_DARK) + 0.05) < _CONTRAST:
         rgb = [value + -((value - 255) // 16) for value in rgb]
     return "#" + "".join(f"{value:02X}" for value in rgb)
 
 
 def _luminance(rgb: Sequence[int]) -> float:
-    """Relative luminance, as WCAG defines it."""
+    """Return the relative luminance, as WCAG defines it."""
     parts = (value / 255 for value in rgb)
     linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
     return sum(w * x for w, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def _policy(styles: str, script: str, live: bool) -> str:
-    """No network, no script and no style but ours; a live page may ask its own server."""
+    """Return a policy that allows our script and style alone; a live page may ask its server."""
     rules = {
         "default-src": "'none'",
         "script-src": _hash(script),
@@ -209,7 +209,7 @@ def _hash(text: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot end the element it is in: no `<`, `>` or `&`, and ASCII alone."""
+    """Return JSON that cannot end the element around it: ASCII without `<`, `>` and `&`."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,6 +1,6 @@
 // The pointer and the keys on a chart: readout, zoom and move.
 
-/** The step under the pointer. */
+/** Returns the step under the pointer. */
 function stepAt(view, { canvas, small }, event) {
   const box = plot(canvas, small);
   const [from, to] = view.extent;
@@ -8,7 +8,7 @@ function stepAt(view, { canvas, small }, event) {
   return from + clamp(x / box.width, 0, 1) * (to - from);
 }
 
-/** Puts the readout at the measured step that is nearest, or away. */
+/** Moves the readout to the nearest measured step, or hides it. */
 function point(view, chart, step, speak = false) {
   view.cursor = null;
   if (step !== null) {
@@ -23,7 +23,7 @@ function point(view, chart, step, speak = false) {
   view.mark();
 }
 
-/** Step, task and its parameters at the cursor. */
+/** Returns the step, the task and its parameters at the cursor. */
 function where(view) {
   const { cursor, boundaries, strips } = view;
   const task = Math.max(0, boundaries.findIndex((end) => cursor <= end));
@@ -38,16 +38,16 @@ function where(view) {
   return found.join(' · ');
 }
 
-/** Writes the values at the cursor beside it. */
+/** Writes the values at the cursor next to it. */
 function readout(view, chart, speak) {
   const { metric, canvas, small } = chart;
   const head = where(view);
   const rows = view.lines(metric).map((line) => {
     const at = line.steps.indexOf(view.cursor);
-    const [centre, low, high] = line.centre.map((values) => shown(values[at] ?? NaN, metric.share));
+    const [center, low, high] = line.center.map((values) => shown(values[at] ?? NaN, metric.share));
     const all = line.seeds.length;
     const have = at < 0 ? 0 : line.count[at];
-    const text = have === all ? `${centre} [${low}, ${high}]` : `${have} of ${all} seeds`;
+    const text = have === all ? `${center} [${low}, ${high}]` : `${have} of ${all} seeds`;
     return { method: line.method, name: view.section.methods[line.method].name, text };
   });
   view.tip.replaceChildren(
@@ -68,7 +68,7 @@ function readout(view, chart, speak) {
   if (speak) view.spoken.textContent = [head, ...rows.map(({ name, text }) => `${name} ${text}`)].join(', ');
 }
 
-/** Drag, pinch and wheel on a chart. */
+/** Makes a chart respond to dragging, pinching and the wheel. */
 function listen(view, chart) {
   const { canvas, small } = chart;
   const fingers = new Map();
@@ -110,7 +110,7 @@ function listen(view, chart) {
     'wheel',
     (event) => {
       const across = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-      if (!event.ctrlKey && !across) return; // the page scrolls
+      if (!event.ctrlKey && !across) return; // the page may scroll
       event.preventDefault();
       if (across) view.pan(event.deltaX / 800);
       else view.scale(Math.exp(clamp(event.deltaY, -50, 50) / 100), stepAt(view, chart, event));
@@ -120,7 +120,7 @@ function listen(view, chart) {
   on('keydown', (event) => keys(view, chart, event));
 }
 
-/** Arrows move the readout, with Shift the range; plus and minus zoom, 0 resets. */
+/** Handles keys: arrows move the readout, with Shift the range; plus and minus zoom, 0 resets. */
 function keys(view, chart, event) {
   const [from, to] = view.extent;
   const move = (sign) => {

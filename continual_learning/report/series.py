@@ -1,10 +1,10 @@
 """The curves of a section as compact data for the page.
 
-The page draws and computes nothing: every statistic is computed here, on all rows. For each metric,
-level of smoothing and method there are the lines of the seeds, the IQM over seeds with the 25th and
-75th percentile, and how many seeds have a value. Where there are more rows than can be drawn, rows
-are binned; lines of seeds then have the least and the largest value of each bin, so that no extreme
-is lost, while the IQM is that of the means of the bins.
+The page only draws: every statistic is computed here, from all rows. For each metric, level of
+smoothing and method, the data hold the lines of the seeds, the IQM over seeds with the 25th and
+75th percentile, and the number of seeds with a value. If there are more rows than can be drawn,
+rows are binned. Lines of seeds then show the smallest and the largest value of each bin, so that no
+extreme is lost, while the IQM is over the means of the bins.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from continual_learning.report.studies import Section, numeric, parameters
 from continual_learning.studies.store.parts import HYPER
 
 BYTES = 8_000_000
-"""What the lines of all seeds may take on the page, at most about."""
+"""The approximate limit for the size of all lines of seeds on the page."""
 
 MOST, LEAST = 800, 100
-"""Points of a line, or bins: never more, and never fewer, whatever the size."""
+"""Limits for the points, or bins, of a line, whatever the size of the page."""
 
 PAPER_BIN = 2_000_000
 """Steps of a bin in the paper's tables and figures."""
 
 _MISSING = 65535
-_LOG_RANGE = 1000.0  # from here on a positive metric has a logarithmic axis
+_LOG_RANGE = 1000.0  # a positive metric with a larger ratio has a logarithmic axis
 
 
 class Level(NamedTuple):
     """A choice of smoothing.
 
     Attributes:
-      text: what it is called.
-      width: of its bins, in steps; None: rows as they are.
-      extremes: whether lines of seeds show the least and the largest value of each bin.
+      text: its name.
+      width: the width of its bins in steps; None for the rows as they are.
+      extremes: whether lines of seeds show the smallest and the largest value of each bin.
     """
 
     text: str
@@ -50,14 +50,14 @@ class Level(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Where the rows of a method are: `curves` whose values are row numbers of the table."""
+    """The rows of a method: `curves` whose values are row numbers of the table."""
 
     curves: Curves
-    reached: np.ndarray  # [seeds], the last step of each
+    reached: np.ndarray  # [seeds], the last step of every seed
 
 
 def locate(section: Section) -> dict[str, Rows]:
-    """{method: where its rows are}, in the order of the page."""
+    """Return {method: where its rows are} in the order of the page."""
     frame = section.frame
     hyper = [name for name in frame if str(name).startswith(HYPER)]
     index = frame[["method", "seed", "step", "task", *hyper]]
@@ -70,19 +70,19 @@ def locate(section: Section) -> dict[str, Rows]:
 
 
 def values_of(rows: Rows, column: np.ndarray) -> np.ndarray:
-    """The values of a column, [seeds, points], NaN where a seed has no row."""
+    """Return the values of a column [seeds, points], NaN where a seed has no row."""
     where = rows.curves.values
     return np.where(np.isnan(where), np.nan, column[np.nan_to_num(where).astype(np.int64)])
 
 
 def points(lines: int) -> int:
-    """How many points, or bins, each line of a seed may have so that the page stays small."""
+    """Return how many points, or bins, a line may have so that the page stays small."""
     of_line = BYTES / max(1, lines)
     return int(np.clip(of_line / (2 * 2 * 4 / 3), LEAST, MOST))  # two numbers of two bytes, base64
 
 
 def levels(section: Section, rows: dict[str, Rows], most: int) -> list[Level]:
-    """The choices of smoothing: rows as they are if they are few enough, parts of a task, tasks."""
+    """Return the choices of smoothing: rows if they are few enough, parts of a task, tasks."""
     steps = max((each.curves.steps for each in rows.values()), key=len)
     spacing = int(np.median(np.diff(steps, prepend=0)))
     extent = int(section.frame.step.max())
@@ -109,7 +109,7 @@ def levels(section: Section, rows: dict[str, Rows], most: int) -> list[Level]:
 def drawn(section: Section) -> tuple[list[str], list[str]]:
     """Return the columns that are drawn as curves, and the parameters that tasks change.
 
-    A column without a value is neither, nor is a parameter that no task changes.
+    Columns without a value and parameters that no task changes are in neither list.
     """
     frame: Any = section.frame
     known = () if section.stream is None else section.stream.parameters
@@ -119,13 +119,13 @@ def drawn(section: Section) -> tuple[list[str], list[str]]:
 
 
 def section_data(section: Section, rows: dict[str, Rows], main: str, most: int) -> dict[str, Any]:
-    """What the page needs to draw a section, as JSON can hold it.
+    """Return the data that the page needs to draw a section, ready for JSON.
 
     Args:
       section: the studies.
       rows: from `locate`.
-      main: the one that is shown large at first.
-      most: points a line may have.
+      main: the metric that is shown large at first.
+      most: the largest number of points in a line.
     """
     frame: Any = section.frame
     grids = _Grids()
@@ -134,7 +134,7 @@ def section_data(section: Section, rows: dict[str, Rows], main: str, most: int) 
     names, changing = drawn(section)
     ends = frame.groupby("task").step.max().cummax().to_numpy(np.float64)
     called = section.names
-    if called:  # better than their numbers
+    if called:  # names say more than numbers
         changing = [name for name in changing if name != "game"]
     groups = [
         {
@@ -180,8 +180,8 @@ def _metric(
 def _line(
     rows: Rows, values: np.ndarray, level: Level, end: int | None, log: bool, grids: _Grids
 ) -> dict[str, Any] | None:
-    """A metric of a method at one level; None if it was never measured."""
-    measured = ~np.isnan(values).all(axis=0)  # ranks, say, are not measured in every row
+    """Return a metric of a method at one level; None if it was never measured."""
+    measured = ~np.isnan(values).all(axis=0)  # ranks, for example, are not measured in every row
     if not measured.any():
         return None
     steps, values = rows.curves.steps[measured], values[:, measured]
@@ -192,26 +192,26 @@ def _line(
         where, means = bin_means(ends, values)
         if level.extremes:
             low, high = (f.reduceat(values, first, axis=1) for f in (np.fmin, np.fmax))
-            # Least and largest change places from bin to bin, for a line without long jumps.
+            # The smallest and the largest value swap places in every other bin: lines jump less.
             drawn, each = np.stack([low, high], axis=2), 2
             drawn[:, 1::2] = drawn[:, 1::2, ::-1]
             drawn = drawn.reshape(len(values), -1)
         else:
             drawn = means
-        # A bin that is not full yet has no mean that could be compared with others.
+        # The mean of a bin that is not full yet cannot be compared with others.
         values = np.where(where > rows.reached[:, None], np.nan, means)
         steps = np.minimum(where, rows.reached.max())
     return {
         "grid": grids.number(steps),
         "each": each,
         "seeds": pack(drawn, log),
-        "centre": pack(np.stack([statistics.iqm(values), *statistics.iqr(values)]), log),
+        "center": pack(np.stack([statistics.iqm(values), *statistics.iqr(values)]), log),
         "count": _text((~np.isnan(values)).sum(axis=0).astype("<u2")),
     }
 
 
 def _strip(frame: pd.DataFrame, name: str, seeds: list[int]) -> dict[str, Any]:
-    """A parameter of the task: [seeds, tasks], or [1, tasks] if it is the same for all seeds."""
+    """Return a parameter of tasks: [seeds, tasks], or [1, tasks] if all seeds share it."""
     table = frame.groupby(["seed", "task"])[name].first().unstack("task").reindex(seeds)
     values = table.to_numpy(np.float64)
     known = [column[~np.isnan(column)] for column in values.T]
@@ -231,7 +231,7 @@ def _strip(frame: pd.DataFrame, name: str, seeds: list[int]) -> dict[str, Any]:
 
 
 def pack(values: np.ndarray, log: bool = False) -> dict[str, str]:
-    """Rows [rows, points] as 16-bit numbers from the least to the largest of each; NaN apart."""
+    """Return rows [rows, points] as 16-bit numbers between their extremes; NaN has its own code."""
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.log(values) if log else values
     finite = np.isfinite(values)
@@ -245,7 +245,7 @@ def pack(values: np.ndarray, log: bool = False) -> dict[str, str]:
 
 
 class _Grids:
-    """Steps that many lines share, each once."""
+    """Grids of steps, stored once for all lines that share them."""
 
     def __init__(self):
         self.texts: list[str] = []

@@ -26,18 +26,18 @@ from continual_learning.report.markup import (
 from continual_learning.report.studies import Section
 
 EVENTS = 200
-"""Collapses that are listed one by one, at most."""
+"""The largest number of collapses that are listed one by one."""
 
 
 class Cell(NamedTuple):
-    """A cell: its text, and the number it is sorted by."""
+    """A cell: its text and the value by which it is sorted."""
 
     text: object
     value: float | str = ""
 
 
 def tables(section: Section, methods: list[Method], main: str) -> Markup:
-    """All tables."""
+    """Return all tables."""
     return join(
         _summaries(section, methods, main),
         _adaptation(section, methods, main),
@@ -72,13 +72,13 @@ def _summaries(section: Section, methods: list[Method], main: str) -> Markup:
     if any(each.published for each in having):
         kinds["as published"] = [each.published for each in having]
     width = table_bin(section)
-    bins = f"in bins of {steps(width)} steps" if width else "of the rows as they are"
+    bins = f"in bins of {steps(width)} steps" if width else "of single rows"
     notes = {
         "ours": f"{metric(main).title} {bins}: each seed's mean over training, its last value and "
-        "its largest one; IQM over seeds with 95 % bootstrap interval.",
-        "as published": "As the paper's scripts: IQM over seeds at each point (by percentiles, "
-        "which keeps 7 of 15 seeds), then mean, last and largest over points; from the 25th to the "
-        "75th percentile over seeds.",
+        "its largest one; the IQM of these over seeds, with its 95 % bootstrap interval.",
+        "as published": "As the paper's scripts compute them: the IQM over seeds at each point (by "
+        "percentiles, which keeps 7 of 15 seeds), then its mean over points, its last and its "
+        "largest value; the intervals reach from the 25th to the 75th percentile over seeds.",
     }
     heads = ("Method", "Seeds", "Up to step", "Average", "Final", "Peak", "Peak at step")
     found = []
@@ -108,16 +108,16 @@ def _adaptation(section: Section, methods: list[Method], main: str) -> Markup:
     heads = ["Method", "Tasks", "First tasks", "Last tasks", "Change", "End of a task"]
     note = (
         f"{metric(main).title}: IQM over seeds of each seed's mean, with 95 % bootstrap interval. "
-        f"First and last: {methods[0].window} each."
+        f"The first and the last tasks are {methods[0].window} of them at either end."
     )
     if single:
-        note += " A task has one row, so how it is learnt cannot be told."
+        note += " A task has one row, which cannot show how the task is learned."
     else:
         heads += ["Mean of a task", "Drop at a switch", "Tasks recovered", "Steps to recover"]
         note += (
-            " Drop: last value before a switch minus the first one after. Recovered: tasks in which"
-            f" a seed reached its highest value before the task again; {unit(section)} until then, "
-            "of the tasks in which it did."
+            " Drop: the last value before a switch minus the first one after it. A seed recovers "
+            "in a task if it reaches its highest value before the task again; the last column "
+            f"counts the {unit(section)} until then, in the tasks in which seeds recover."
         )
     rows = []
     for each in methods:
@@ -172,11 +172,10 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
         ]
         for each, c in events[:EVENTS]
     ]
-    cut = f" The first {EVENTS} of {len(events)}." if len(events) > EVENTS else ""
+    cut = f" The table has the first {EVENTS} of {len(events)}." if len(events) > EVENTS else ""
     inner = _table(
         f"Every collapse by {chosen[0].name}",
-        "After which step it begins, the last step below, and how far below the peak it goes."
-        + cut,
+        "The step after which it begins, its last step, and how far below the peak it goes." + cut,
         ("Method", "Seed", "After step", "Until step", "Depth"),
         listing,
     )
@@ -186,7 +185,7 @@ def _collapses(section: Section, methods: list[Method], main: str) -> Markup:
 
 
 def sources(section: Section, out: Path | None) -> Markup:
-    """Specs, versions and data; with links to the folders if the page is a file."""
+    """Return specs, versions and data, with links to the folders if the page is a file."""
     found = []
     for folder in section.folders:
         place = element("code", str(folder.path))
@@ -195,7 +194,7 @@ def sources(section: Section, out: Path | None) -> Markup:
         found.append(
             element("p", "Data: ", place, f" ({folder.written})" if folder.written else "")
         )
-        for file, text in folder.files.items():
+        for file, text in folder.texts.items():
             found.append(
                 element(
                     "details",
@@ -207,6 +206,6 @@ def sources(section: Section, out: Path | None) -> Markup:
 
 
 def link(folder: Path, start: Path) -> str:
-    """A relative address; the dot keeps a folder named like a scheme from being one."""
+    """Return a relative address; its dot keeps a folder's name from being read as a scheme."""
     relative = os.path.relpath(folder.resolve(), start.resolve())
     return quote("./" + Path(relative).as_posix())

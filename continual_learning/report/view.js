@@ -1,6 +1,6 @@
-// The curves of one experiment: what is shown of them, and the drawing of what can be seen.
+// The curves of one experiment: the choice of what is shown, and the drawing of what is in view.
 
-/** The colours of the theme, and of the methods, as the browser computes them. */
+/** Returns the colors of the theme and of the methods as the browser computes them. */
 function inks(host, methods) {
   const probe = host.appendChild(make('span', { hidden: '' }));
   const of = (name) => {
@@ -45,7 +45,7 @@ class View {
     this.look();
   }
 
-  /** Whether the state of an earlier view fits these studies. */
+  /** Returns whether the state of an earlier view fits these studies. */
   fits(kept) {
     const { methods, seeds, levels } = this.section;
     return (
@@ -60,7 +60,7 @@ class View {
     return this.state.zoom ?? [0, this.section.extent];
   }
 
-  /** The lines of a metric at the chosen level, decoded when they are first needed. */
+  /** Returns the lines of a metric at the chosen level; they are decoded when first needed. */
   lines(metric) {
     const key = `${metric.name} ${this.state.level}`;
     if (!this.decoded.has(key)) {
@@ -72,14 +72,14 @@ class View {
           steps: this.grids[line.grid],
           each: line.each,
           seeds: this.section.methods[method].seeds.map((seed, i) => [seed, values[i]]),
-          centre: unpack(line.centre, metric.log),
+          center: unpack(line.center, metric.log),
           count: numbers(line.count, Uint16Array),
         };
       });
       this.decoded.set(key, found.filter(Boolean));
     }
     const on = this.decoded.get(key).filter((line) => this.state.methods[line.method]);
-    return on.map((line) => ({ ...line, colour: this.ink.methods[line.method] }));
+    return on.map((line) => ({ ...line, color: this.ink.methods[line.method] }));
   }
 
   // What is on the page
@@ -151,8 +151,8 @@ class View {
   // Drawing
 
   /**
-   * Draws the charts that can be seen, the large one first, as many a frame as there is time for.
-   * Quick, where that takes long: without the seeds, which come when nothing moves any more.
+   * Draws the charts in view, the large one first, as many in a frame as time allows. If drawing is
+   * slow, `quick` leaves out the seeds until nothing moves any more.
    */
   draw(quick = false) {
     this.quick = quick && this.slow;
@@ -196,7 +196,7 @@ class View {
     this.range.textContent = `Steps ${short(x0)} to ${short(x1)}`;
   }
 
-  /** Puts the lines of the cursor and the range being chosen over the charts that can be seen. */
+  /** Places the cursor and the range being chosen over the charts in view. */
   mark() {
     const [from, to] = this.extent;
     const ranges = { cursor: this.cursor === null ? null : [this.cursor, this.cursor], brush: this.brush };
@@ -215,13 +215,13 @@ class View {
     }
   }
 
-  /** Draws all charts at once, in the colours of now. */
+  /** Draws all charts at once, in the current colors. */
   repaint() {
     this.ink = inks(this.host, this.section.methods.length);
     for (const chart of this.charts) this.paint(chart);
   }
 
-  /** Notes which charts can be seen, and how wide the page is. */
+  /** Watches which charts are in view and how wide the page is. */
   look() {
     const seen = new IntersectionObserver(
       (entries) => {
@@ -253,8 +253,8 @@ class View {
 
   scale(factor, about) {
     const [from, to] = this.extent;
-    const centre = about ?? (from + to) / 2;
-    this.zoom([centre - (centre - from) * factor, centre + (to - centre) * factor], true);
+    const center = about ?? (from + to) / 2;
+    this.zoom([center - (center - from) * factor, center + (to - center) * factor], true);
   }
 
   pan(share) {

@@ -1,1 +1,1 @@
-"""What experiments are described with: fields with bounds, and errors that say what is valid."""
+"""The parts of a description: fields with bounds, and errors that list the valid values."""

@@ -1,4 +1,4 @@
-"""Errors that the user can put right; the command line prints their message alone."""
+"""Errors that the user can correct; the command line prints their message alone."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _LONGEST = 80  # letters of a name that are shown
 
 
 class StudyError(ValueError):
-    """Something the user asked for cannot be: the message says what is valid."""
+    """A request of the user that is not valid; the message says what would be valid."""
 
 
 class RunError(RuntimeError):
-    """A run came to no good end, through no fault of what was asked."""
+    """The failure of a run whose request was valid."""
 
 
 class MissingExtraError(StudyError, ImportError):
-    """An optional part is not installed."""
+    """The lack of an optional part of the installation."""
 
 
 @contextlib.contextmanager
 def located(where: str) -> Iterator[None]:
-    """Put the place into the message of an error."""
+    """Put the place in front of the message of a StudyError."""
     try:
         yield
     except StudyError as error:
@@ -33,17 +33,23 @@ def located(where: str) -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """A text for a terminal: control characters as escapes."""
+    """Return a text for a terminal, with its control characters as escapes."""
     return re.sub(r"[^\n -~\xa0-\U0010ffff]", lambda found: repr(found[0])[1:-1], text)
 
 
 def command(*words: object) -> str:
-    """A command of ours as a shell reads it."""
+    """Return a command of ours as a shell reads it."""
     return shlex.join(["continual", *map(str, words)])
 
 
 def unknown(what: str, name: object, valid: Iterable[str]) -> StudyError:
-    """The error for a name that does not exist, with the closest one and all that do."""
+    """Return the error for an unknown name; it tells the closest valid name and lists all.
+
+    Args:
+      what: the kind of thing that is named, such as "key".
+      name: the unknown name.
+      valid: the valid names.
+    """
     names, name = list(valid), str(name)[:_LONGEST]
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""

@@ -24,19 +24,19 @@ def field(
     alias: str | None = None,
     number: bool = False,
 ) -> Any:
-    """A field of a spec.
+    """Return a field of a spec.
 
     Args:
-      default: its value unless given; None is what a file leaves out, so a field that may be None
-        has no other default.
+      default: its value unless given. Files leave None out, so a field that may be None must have
+        None as its default.
       help: what it means, for the command line.
       budget: whether a scale may change it.
       positive: whether its numbers must be above 0.
       most: the largest whole number that is valid.
-      factory: makes the default, where it is mutable.
+      factory: makes the default, if that is mutable.
       alias: another name of its option on the command line.
-      number: whether a program takes it as a traced number, in which its lanes may differ; all
-        else is fixed when a program is traced.
+      number: whether a program takes it as a traced number, so that its lanes may differ in it;
+        all other fields are fixed when a program is traced.
     """
     metadata = {
         "help": help,
@@ -53,7 +53,7 @@ class Field(typing.NamedTuple):
     """A field as the command line and the checks see it.
 
     Attributes:
-      name: as in the class.
+      name: its name in the class.
       hint: its type.
       help: what it means.
       budget: whether a scale may change it.
@@ -101,7 +101,7 @@ class Field(typing.NamedTuple):
 
     @property
     def is_record(self) -> bool:
-        """Whether it holds a dataclass, whose fields are checked like these: a table in TOML."""
+        """Whether it holds a dataclass, a table in TOML, whose fields are checked like these."""
         return dataclasses.is_dataclass(self.type)
 
     @property
@@ -117,7 +117,7 @@ class Field(typing.NamedTuple):
         return _WORDS[self.type] + above
 
     def check(self, value: Any) -> Any:
-        """The value in its type; raises if it is not valid."""
+        """Return a value in the field's type; raise a StudyError if it is not valid."""
         if value is None:
             if self.optional:
                 return None
@@ -143,7 +143,7 @@ class Field(typing.NamedTuple):
         return float(value) if self.type is float else value
 
     def parse(self, text: str) -> Any:
-        """A value from the command line."""
+        """Return the value of a text from the command line; raise a StudyError if it has none."""
         if self.optional and text.lower() == "none":
             return None
         if self.is_record:
@@ -184,7 +184,7 @@ _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 @functools.cache
 def fields_of(cls: type) -> types.MappingProxyType[str, Field]:
-    """{name: field} of a spec's class."""
+    """Return {name: field} of a spec's class."""
     hints = typing.get_type_hints(cls)
     found: dict[str, Field] = {}
     for f in dataclasses.fields(cls):
@@ -193,7 +193,7 @@ def fields_of(cls: type) -> types.MappingProxyType[str, Field]:
 
 
 def check_fields(spec: Any) -> None:
-    """Replaces the values of a frozen spec by checked ones; tables are the class's own matter."""
+    """Replace the values of a frozen spec by checked ones, but for tables and factors."""
     for name, each in fields_of(type(spec)).items():
         if not (each.is_table or each.is_factor):
             object.__setattr__(spec, name, each.check(getattr(spec, name)))
@@ -214,11 +214,11 @@ class Factor:
         self._check()
 
     def _check(self) -> None:
-        """Raise a StudyError where fields do not go together."""
+        """Raise a StudyError if the fields are not valid together."""
 
 
 def made(cls: Any, values: Any) -> Any:
-    """Return `cls(**values)`; raise where a name is no field, or a field is missing."""
+    """Return `cls(**values)`; raise a StudyError for an unknown name or a missing field."""
     if not isinstance(values, Mapping):
         raise StudyError(f"must be a table of names and values, got {bounds.shown(values)}.")
     for name in values:
@@ -237,7 +237,7 @@ def made(cls: Any, values: Any) -> Any:
 
 
 def _parse_record(cls: type, text: str) -> dict[str, Any]:
-    """Return the values of `drop=8000,stop_seeds=3`, by the names of the fields of `cls`."""
+    """Return {field of `cls`: value} of a text such as `drop=8000,stop_seeds=3`."""
     known, found = fields_of(cls), {}
     for part in text.split(","):
         name, equals, value = (word.strip() for word in part.partition("="))

@@ -1,10 +1,11 @@
-"""How long the methods of an experiment take: their programs side by side, run in turn."""
+"""Measures the times of methods, whose programs are held side by side and run in turn."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,27 +16,59 @@ from typing import Any
 import jax
 
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import build, provenance
+from continual_learning.studies import build, launch, provenance
 from continual_learning.studies.experiment import Experiment
+from continual_learning.studies.options import DEFAULT, RunOptions
 from continual_learning.studies.runner import Lanes, program_of
 from continual_learning.studies.store.files import explained, writing
 from continual_learning.studies.study import Study
 from continual_learning.studies.timings import Timings
 
 
+def measure(
+    experiment: Experiment,
+    names: Sequence[str],
+    seeds: Sequence[int],
+    rounds: int,
+    out: Path | None = None,
+    options: RunOptions = DEFAULT,
+) -> None:
+    """Measure how long methods take, print a table, and write it to a file.
+
+    Args:
+      experiment: the experiment, as in `methods`.
+      names: the names of the methods.
+      seeds: the seeds that run side by side in each program.
+      rounds: the number of rounds.
+      out: the file to write, or None.
+      options: the options of the run; only those that concern the process have an effect.
+    """
+    launch.prepare(options)
+    print(
+        f"Compiling {len(names)} programs of {experiment.name}, then {rounds + 1} rounds of each.",
+        file=sys.stderr,
+    )
+    found = methods(experiment, names, seeds, rounds)
+    print(found.text())
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        found.save(out)
+        print(f"Wrote {out}.")
+
+
 def methods(
     experiment: Experiment, names: Sequence[str], seeds: Sequence[int], rounds: int
 ) -> Timings:
-    """Times a chunk of every method in every round, after a round that does not count.
+    """Time a chunk of every method in every round, after a round that does not count.
 
-    Chunks are those of a study, metrics and diagnostics included, storage not. Where learning
-    begins after some steps, here it begins at once.
+    Chunks are those of a study with its metrics and diagnostics, but without storage. An agent that
+    begins to learn after some steps begins at once here.
 
     Args:
-      experiment: of which.
-      names: the methods; the others are compared with the first.
-      seeds: side by side in each program.
-      rounds: how many, at least 1.
+      experiment: the experiment.
+      names: the names of the methods. The others are compared with the first.
+      seeds: the seeds that run side by side in each program.
+      rounds: the number of rounds, at least 1.
     """
     experiment = experiment.with_methods(names)
     chunks = build.chunks(experiment)
@@ -44,7 +77,7 @@ def methods(
             f"rounds must be from 1 to {chunks - 1}, one less than the {chunks} chunks of "
             f"{experiment.name}; got {rounds}."
         )
-    if hasattr(experiment, "learning_starts"):
+    if "learning_starts" in experiment.fields():
         experiment = experiment.override(learning_starts=0)
     study = Study(experiment, names, seeds)
     lanes, shared = Lanes(study.seeds, study.arrays()), build.data(experiment)
@@ -69,23 +102,23 @@ def timed(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds of `rounds` calls of each, in turn, after one that does not count.
+    """Return {name: the seconds of its calls}, made in turn after one that does not count.
 
     Args:
-      calls: {name: state -> (state, results)}; the state that goes in may be used up.
-      states: the first of each.
-      rounds: how many.
-      clock: says the time in seconds.
+      calls: {name: state -> (state, results)}. A call may use up the state that it is given.
+      states: {name: the first state}.
+      rounds: the number of calls of each name that count.
+      clock: a function that returns the time in seconds.
     """
     held, seconds = dict(states), {name: [] for name in calls}
     order = list(calls)
     with _alone():
         for number in range(rounds + 1):
-            # Another one begins every round, so that none always follows the same one's heat.
+            # Rounds begin with different methods, so that none always runs first on a cool device.
             turn = number % len(order)
             for name in order[turn:] + order[:turn]:
                 start = clock()
-                # The results are waited for too: what nobody asks for is not computed.
+                # The clock waits for the results too, which might otherwise come only when used.
                 held[name], _ = jax.block_until_ready(calls[name](held[name]))
                 seconds[name].append(clock() - start)
     return {name: times[1:] for name, times in seconds.items()}
@@ -93,7 +126,7 @@ def timed(
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Waits for other measurements on this machine: they compile side by side, and run in turn."""
+    """Wait until no other process measures on this machine; programs compile side by side."""
     path = Path(tempfile.gettempdir()) / f"continual_bench_{os.getuid()}.lock"
     with explained("lock", path):
         file = writing(path, new=False)

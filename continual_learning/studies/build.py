@@ -1,4 +1,4 @@
-"""From an experiment to the programs that run it."""
+"""Makes the data, the tasks and the programs of an experiment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def fitted(experiment: Experiment) -> Experiment:
-    """Return the experiment with what only its data can say, such as the number of examples."""
+    """Return the experiment with values that depend on its data, such as numbers of examples."""
     stream = experiment.stream.fitted()
     if stream == experiment.stream:
         return experiment
@@ -21,17 +21,17 @@ def fitted(experiment: Experiment) -> Experiment:
 
 
 def data(experiment: Experiment) -> Any:
-    """Return what all methods and seeds share; what is missing shows here."""
+    """Return the data that all methods and seeds share; raise an error if something is missing."""
     return experiment.stream.load()
 
 
 def stream(experiment: Experiment, shared: Any = None) -> Any:
-    """Return the tasks, ready to be trained on; `shared` is by `data`."""
+    """Return the tasks, ready to be trained on; `shared` is the result of `data`."""
     return experiment.stream.build(shared, experiment.tasks)
 
 
 def optimizers(experiment: Experiment, method: str) -> Optimizers:
-    """Return what makes the optimizers of a method, one for each network."""
+    """Return the function that makes the optimizers of a method, one for each network."""
     from continual_learning.studies import methods
 
     chosen = experiment.methods[method]
@@ -56,9 +56,9 @@ def trainer(experiment: Experiment, method: str, shared: Any) -> Trainer | HostT
     """Return the training program of a method.
 
     Args:
-      experiment: what is run.
-      method: which of its methods.
-      shared: by `data`.
+      experiment: the experiment.
+      method: the name of the method.
+      shared: the result of `data`.
     """
     from continual_learning.studies import methods
 
@@ -72,5 +72,5 @@ def trainer(experiment: Experiment, method: str, shared: Any) -> Trainer | HostT
 
 
 def chunks(experiment: Experiment) -> int:
-    """Return how many chunks a run has."""
+    """Return the number of chunks of a run."""
     return experiment.agent.chunks(experiment.tasks)

@@ -1,7 +1,7 @@
-"""The studies in a folder: itself, those of its jobs, or those of its sweep.
+"""The studies in a folder: the folder itself, those of its jobs, or those of its sweep.
 
-Jobs and sweeps keep their studies in folders of their own. Who reads such a folder stands here by
-name, so that readers of studies need to know neither.
+Jobs and sweeps keep their studies in folders of their own. This module knows by name the modules
+that read them, so that readers of studies do not have to.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _READERS = {
     "sweep.toml": "continual_learning.sweeps.contents",
     "jobs.toml": "continual_learning.jobs.tree",
 }
-"""{file that a folder of several studies has: module whose `parts` reads it}; the first counts."""
+"""{file in a folder of several studies: module whose `parts` reads it}; the first match counts."""
 
 
 class Part(NamedTuple):
     """A study in a folder.
 
     Attributes:
-      path: its own folder.
-      lanes: those whose runs go on nowhere else; None for all.
+      path: the folder of the study.
+      lanes: the lanes whose runs do not go on in another study, or None for all.
     """
 
     path: Path
@@ -34,10 +34,10 @@ class Part(NamedTuple):
 
 
 def load_plugins(folder: Path) -> None:
-    """Run the plug-ins that a folder's study, jobs or sweep were made with, before these are run.
+    """Run the plug-ins that the study, the jobs or the sweep of a folder were made with.
 
     Raises:
-      StudyError: if one is missing, has changed, or was never named by this user.
+      StudyError: if a plug-in is missing, has changed, or was never named by this user.
     """
     for file in (manifest.STUDY, *_READERS):
         if (folder / file).is_file():
@@ -59,7 +59,7 @@ def several(folder: Path) -> bool:
 def parts(folder: Path) -> list[Part]:
     """Return the studies of a folder that have begun.
 
-    A run of a sweep that went on in a later rung is there alone, with all its rows.
+    A run of a sweep that went on in a later rung belongs only to that rung, with all its rows.
     """
     for file, module in _READERS.items():
         if (folder / file).is_file():

@@ -1,4 +1,4 @@
-"""What is installed, what is missing, and whether a training step works here."""
+"""Reports the packages that are installed or missing, and whether a training step works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGES = ("jax", "jaxlib", "optax", "numpy")
 
 
 def main() -> int:
-    """Prints the findings; 0 if a training step works, else 1."""
+    """Print the findings; return 0 if a training step works, else 1."""
     print(f"{DISTRIBUTION} {VERSION}, Python {platform.python_version()}")
     for name in PACKAGES:
         print(f"  {name:20} {version(name) or 'not installed'}")
@@ -25,14 +25,14 @@ def main() -> int:
     try:
         for line in step():
             print(line)
-    except Exception as error:  # whatever a broken installation or device may raise
+    except Exception as error:  # a broken installation or device may raise any error
         print(f"The training step failed. {type(error).__name__}: {error}")
         return 1
     return 0
 
 
 def version(distribution: str) -> str | None:
-    """The version of an installed distribution."""
+    """Return the version of a distribution, or None if it is not installed."""
     try:
         return importlib.metadata.version(distribution.partition("[")[0])
     except importlib.metadata.PackageNotFoundError:
@@ -40,7 +40,7 @@ def version(distribution: str) -> str | None:
 
 
 def step() -> list[str]:
-    """One update of a small network with CPR and a reset in it, on the default device."""
+    """Train a small network for one step with a reset by CPR; return lines about it."""
     import jax
     import jax.numpy as jnp
     import optax

@@ -1,4 +1,4 @@
-"""Experiments as earlier versions wrote them: flat tables of four kinds, without parts."""
+"""Reads experiments of earlier versions, which wrote flat tables of four kinds, without parts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from continual_learning.studies.experiment import FACTORS, Experiment
 
 
 class _Kind(NamedTuple):
-    """What a kind of experiment was made of.
+    """A kind of experiment.
 
     Attributes:
-      parts: its stream, agent and networks.
-      defaults: what a table had that did not say it, where that has changed.
+      parts: the classes of its stream, agent and networks.
+      defaults: the values that a table left out and that have other defaults now.
     """
 
     parts: tuple[type[Factor], type[Factor], type[Factor]]
@@ -51,14 +51,14 @@ _ONLY_METAWORLD = ("goal", "goals", "one_hot", "episode_length")
 
 
 def is_flat(data: Mapping[str, Any]) -> bool:
-    """Return whether a table is of an earlier version: it says its kind itself."""
+    """Return whether an earlier version wrote a table, which then has a kind of its own."""
     return "kind" in data
 
 
 def in_parts(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return an experiment with its parts as tables of their own.
 
-    A name that is of no part stays where it is, for the error of whoever reads it.
+    A name that belongs to no part stays where it is, so that the reader raises an error about it.
     """
     if not isinstance(data["kind"], str) or data["kind"] not in _KINDS:
         raise unknown("kind", data["kind"], _KINDS)
@@ -80,4 +80,4 @@ def in_parts(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _OWN = frozenset(fields_of(Experiment))
-"""Names that are the experiment's, whatever its parts have."""
+"""The names that belong to the experiment, even if a part has a field of the same name."""

@@ -1,4 +1,4 @@
-"""What counts as a collapse while a study runs, and when collapses end a method."""
+"""The rule for a collapse while a study runs, and for the end of a method by collapses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from continual_learning.schema.fields import check_fields, field, made
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CollapseRule:
-    """When a seed has collapsed, and how many of them end a method.
+    """The rule that says when a seed has collapsed, and how many collapsed seeds end a method.
 
     `drop`, `relative` and `sustained` are as in `diagnostics.collapses`.
     """
@@ -23,10 +23,10 @@ class CollapseRule:
     sustained: int = field(4_000_000, positive=True, help="for how many steps it has to be there")
     bin: int = field(2_000_000, positive=True, help="steps over which returns are averaged first")
     stop_seeds: int | None = field(
-        None, positive=True, help="end a method when so many of its seeds have collapsed, or all"
+        None, positive=True, help="end a method when this many of its seeds, or all, have collapsed"
     )
     stop_share: float | None = field(
-        None, positive=True, help="end a method when such a share of its seeds has collapsed"
+        None, positive=True, help="end a method when this share of its seeds has collapsed"
     )
 
     def __post_init__(self):
@@ -44,14 +44,14 @@ class CollapseRule:
 
     @property
     def stops(self) -> bool:
-        """Whether it ends methods at all."""
+        """Whether the rule can end a method."""
         return self.stop_seeds is not None or self.stop_share is not None
 
     def ends(self, collapsed: int, seeds: int) -> bool:
-        """Return whether it ends a method of which so many seeds have collapsed."""
+        """Return whether the rule ends a method if `collapsed` of its `seeds` have collapsed."""
         if self.stop_share is not None:
             return collapsed / seeds >= self.stop_share
-        # A study may have fewer seeds than the rule speaks of; that all have collapsed is enough.
+        # A study may have fewer seeds than the rule names; then the rule ends it if all collapsed.
         return self.stop_seeds is not None and collapsed >= min(self.stop_seeds, seeds)
 
 
@@ -74,13 +74,13 @@ def _from_text(text: str) -> CollapseRule:
                 values["stop_share"] = number
             else:
                 name = "stop_seeds" if name == "stop" else name
-                # More steps or seeds than can be counted are as many as there are.
+                # A number beyond all steps or seeds has the same effect as the largest one.
                 values[name] = min(_whole(number), bounds.INTEGERS)
         return made(CollapseRule, values)
     except ValueError as error:
         raise StudyError(
-            f"{bounds.shown(text)} is no rule ({error}). Write a table, [collapse], with numbers "
-            "such as drop = 8000."
+            f"{bounds.shown(text)} is not a rule ({error}). Write a table, [collapse], with "
+            "numbers such as drop = 8000."
         ) from None
 
 

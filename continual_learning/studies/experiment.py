@@ -1,4 +1,4 @@
-"""What an experiment is: a stream of tasks, an agent, its networks, methods, a budget.
+"""The description of an experiment: a stream of tasks, an agent, networks, methods, a budget.
 
 Descriptions are frozen, typed and checked when they are made, and need no JAX.
 """
@@ -31,15 +31,15 @@ FACTORS = ("stream", "agent", "networks")
 class MethodSpec:
     """A base optimizer, and the reset method around it.
 
-    Options of the reset method are checked by `studies.methods.check`, which knows its class.
+    `studies.methods.check` checks the options of the reset method, because it knows its class.
     """
 
     optimizer: Literal["adam", "adamw", "muon"] = field("adam", help="base optimizer")
-    learning_rate: float = field(1e-3, positive=True, help="of the base optimizer")
+    learning_rate: float = field(1e-3, positive=True, help="learning rate of the base optimizer")
     eps_root: float | None = field(
         None,
         positive=True,
-        help="what Adam, and Muon's Adam part, adds to the second moment under the root",
+        help="constant that Adam, and Muon's Adam part, adds to the second moment under the root",
     )
     clip: float | None = field(
         None, positive=True, help="global norm to which gradients are clipped before the optimizer"
@@ -54,11 +54,11 @@ class MethodSpec:
         object.__setattr__(self, "options", _table("options", self.options))
         if self.reset is None and self.options:
             raise StudyError(
-                f"Options {', '.join(self.options)} without a reset method: set `reset`."
+                f"Options {', '.join(self.options)} are set without a reset method: set `reset`."
             )
 
     def override(self, **changes: Any) -> Self:
-        """With other values; names that are not fields are options, None takes an option away."""
+        """Return the method with other values. Other names are options; None removes an option."""
         own = {n: changes.pop(n) for n in fields_of(type(self)) if n in changes}
         if changes and own.get("reset", self.reset) is None:
             raise unknown("field", next(iter(changes)), fields_of(type(self)))
@@ -69,23 +69,23 @@ class MethodSpec:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A stream of tasks, who learns from it with what networks, and the methods to compare.
+    """A stream of tasks, the agent and its networks that learn from it, and methods to compare.
 
     `experiment.at_scale("smoke")` is the same experiment with a smaller budget; "paper" is the
     experiment as it is. `experiment.override(tasks=10, discount=0.9, **{"cpr.max_reset": 0.02})`
-    changes anything: fields of the stream, the agent and the networks go by their own name, or,
-    where two of them have the same, as in `agent.probe`.
+    changes any field. A field of the stream, the agent or the networks has its own name or, if two
+    of them share a name, a name such as `agent.probe`.
     """
 
     name: str = field(help="name of the experiment")
-    title: str = field(help="what it is, in a line")
+    title: str = field(help="description of the experiment in one line")
     tasks: int = field(
         budget=True, positive=True, most=bounds.COUNT, help="number of tasks, one after the other"
     )
     seeds: int = field(5, budget=True, positive=True, most=bounds.COUNT, help="number of seeds")
-    stream: Stream = field(help="what changes from task to task")
-    agent: Agent = field(help="who learns")
-    networks: Networks = field(help="with what networks")
+    stream: Stream = field(help="stream of tasks")
+    agent: Agent = field(help="agent that learns")
+    networks: Networks = field(help="networks of the agent")
     methods: Mapping[str, MethodSpec] = field(help="the methods, by name")
     scales: Mapping[str, Mapping[str, Any]] = field(
         factory=dict,
@@ -100,8 +100,8 @@ class Experiment:
     compilation: Literal["full", "quick"] = field(
         "full",
         budget=True,
-        help="quick: on a CPU, less time is spent on optimising programs, which then run more "
-        "slowly; pays where they hardly run",
+        help="quick: on a CPU, less time is spent on optimizing programs, which then run more "
+        "slowly; this pays if they run briefly",
     )
     collapse: CollapseRule | None = field(
         None, help="watch for collapse, and end methods in which seeds have collapsed"
@@ -122,7 +122,9 @@ class Experiment:
         for name, method in self.methods.items():
             _check_name("the name of a method", name)
             if name in FACTORS:
-                raise StudyError(f"{name} is no name of a method: it is a part of an experiment.")
+                raise StudyError(
+                    f"{name} cannot be the name of a method: it is a part of an experiment."
+                )
             if not isinstance(method, MethodSpec):
                 raise StudyError(f"methods.{name} must be a MethodSpec, got {method!r}.")
         object.__setattr__(self, "lanes", self._checked_lanes())
@@ -137,49 +139,49 @@ class Experiment:
         scales = {name: self._checked_scale(name, scales[name]) for name in scales}
         object.__setattr__(self, "scales", scales)
 
-    # What it comes to --------------------------------------------------------------------------
+    # Derived values ----------------------------------------------------------------------------
 
     @property
     def steps_per_task(self) -> int:
-        """Steps of a seed per task, as its rows count them."""
+        """The steps of a seed per task, as the rows count them."""
         return self.agent.steps_per_task(self.stream)
 
     @property
     def steps(self) -> int:
-        """Steps of a seed in all tasks: the last one of a finished run."""
+        """The steps of a seed in all tasks, which are the last step of a finished run."""
         return self.tasks * self.steps_per_task
 
     @property
     def step_unit(self) -> str:
-        """What a step is, in words."""
+        """The unit of a step, in words."""
         return self.agent.step_unit
 
     @property
     def task_names(self) -> list[str]:
-        """The name of each task in turn; [] where tasks have no names."""
+        """The names of the tasks in turn, or [] if they have no names."""
         return self.stream.task_names(self.tasks)
 
     @property
     def headline(self) -> str:
-        """The column that says how well a method does."""
+        """The column that measures how well a method does."""
         return self.agent.headline(self.stream)
 
     @property
     def bin_width(self) -> int | None:
-        """Steps of a bin in tables and figures; None for the rows as they are."""
+        """The steps of a bin in tables and figures, or None for the rows as they are."""
         return self.agent.bin_width(self.stream, self.tasks)
 
     @property
     def points(self) -> int:
-        """Combinations of the values of `lanes`, each of which runs with every seed."""
+        """The number of combinations of the values of `lanes`; every seed runs all of them."""
         return math.prod(map(len, self.lanes.values()))
 
     # Fields by name ----------------------------------------------------------------------------
 
     def fields(self) -> dict[str, Field]:
-        """Return {name: field} of its own and of its parts.
+        """Return {name: field} of the experiment and of its parts.
 
-        A field of a part goes by its own name or, where that is taken, by `PART.NAME`.
+        A field of a part has its own name or, if that is taken, the name `PART.NAME`.
         """
         found = {n: f for n, f in fields_of(type(self)).items() if not f.is_factor}
         parts = {part: fields_of(type(getattr(self, part))) for part in FACTORS}
@@ -191,21 +193,21 @@ class Experiment:
         return found
 
     def field(self, name: str) -> Field:
-        """Return one of `fields`, also as `PART.NAME`."""
+        """Return the field of a name of `fields` or of a name `PART.NAME`."""
         part, field = self._place(name)
         return fields_of(type(self if part is None else getattr(self, part)))[field]
 
     def value(self, name: str) -> Any:
-        """Return the value of one of `fields`, also as `PART.NAME`."""
+        """Return the value of a field by its name in `fields` or by `PART.NAME`."""
         part, field = self._place(name)
         return getattr(self if part is None else getattr(self, part), field)
 
     def part_of(self, name: str) -> str | None:
-        """Return the part that one of `fields` is of; None for its own."""
+        """Return the part that a field belongs to, or None for the experiment itself."""
         return self._place(name)[0]
 
     def _place(self, name: str) -> tuple[str | None, str]:
-        """Return the part of a field, None for its own, and its name there."""
+        """Return the part of a field, or None for the experiment itself, and its name there."""
         part, dot, rest = name.partition(".")
         if dot and part in FACTORS and rest in fields_of(type(getattr(self, part))):
             return part, rest
@@ -218,12 +220,12 @@ class Experiment:
             (part, name) for part in FACTORS if name in fields_of(type(getattr(self, part)))
         )
 
-    # Others like it ----------------------------------------------------------------------------
+    # Changed copies ----------------------------------------------------------------------------
 
     def at_scale(self, scale: str) -> Self:
         """Return the experiment with the budget of a scale: "paper", or one of `scales`.
 
-        An entry `RESET.OPTION` of a scale is for every method with that reset method.
+        An entry `RESET.OPTION` of a scale applies to every method with that reset method.
         """
         if scale != "paper" and scale not in self.scales:
             raise unknown("scale", scale, ["paper", *self.scales])
@@ -239,9 +241,9 @@ class Experiment:
         return self.override(methods=methods, **fields)
 
     def override(self, **changes: Any) -> Self:
-        """Return it with other values, by name: `tasks`, `agent.discount`, `cpr.max_reset`.
+        """Return the experiment with other values of `tasks`, `agent.discount`, `cpr.max_reset`, ….
 
-        The name of a part stands for the whole of it.
+        The name of a part takes a whole part as its value.
         """
         own: dict[str, Any] = {}
         parts: dict[str, dict[str, Any]] = {}
@@ -275,8 +277,8 @@ class Experiment:
     def with_methods(self, names: Iterable[str]) -> Self:
         """Return the experiment with these methods beside its own.
 
-        A reset method that it has no options for has its defaults, around the base optimizer of the
-        first method without a reset, or else of the first method.
+        An added method is the reset method of that name with its defaults, around the base
+        optimizer of the first method without a reset, or else of the first method.
         """
         added = [name for name in names if name not in self.methods]
         if not added:
@@ -292,13 +294,15 @@ class Experiment:
         return dataclasses.replace(self, methods={**self.methods, **more})
 
     def method_field(self, path: str) -> tuple[str, str]:
-        """`cpr.max_reset` (or `methods.cpr.options.max_reset`) as ("cpr", "max_reset")."""
+        """Return ("cpr", "max_reset") for `cpr.max_reset` or `methods.cpr.options.max_reset`."""
         parts = path.split(".")
         parts = parts[1:] if parts[0] == "methods" else parts
         if len(parts) == 3 and parts[1] == "options":
             del parts[1]
         if len(parts) != 2:
-            raise StudyError(f"{path!r} is no field. Write METHOD.OPTION, such as cpr.max_reset.")
+            raise StudyError(
+                f"{path!r} is not a field. Write METHOD.OPTION, such as cpr.max_reset."
+            )
         if parts[0] not in self.methods:
             raise unknown("method", parts[0], self.methods)
         return parts[0], parts[1]
@@ -340,7 +344,7 @@ class Experiment:
         for name, value in values.items():
             if name in known and name not in budget:
                 raise StudyError(
-                    f"scales.{scale}: {name} is no part of the budget. "
+                    f"scales.{scale}: {name} is not part of the budget. "
                     f"A scale may change: {', '.join(budget)}."
                 )
             if name not in known and "." not in name:
@@ -361,7 +365,7 @@ class Experiment:
 
 
 def _table(name: str, value: Any) -> dict[str, Any]:
-    """A copy of a mapping with names as keys."""
+    """Return a copy of a mapping; raise a StudyError unless its keys are names."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise StudyError(f"{name} must be a table of names and values, got {bounds.shown(value)}.")
     return dict(value)

@@ -1,4 +1,4 @@
-"""Methods whose resets never happened: their rows are those of the optimizer alone."""
+"""Finds methods that never reset a unit, whose rows are those of the optimizer alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from continual_learning.studies.store.store import Store
 
 COLUMN = "units_reset"
-"""Ends the names of the columns that count the units reset since the start."""
+"""The end of the names of the columns that count the units reset since the start."""
 
 ADVICE = (
     "no reset was due within these steps, or no unit was low enough. Run for longer, or change the "
@@ -22,7 +22,7 @@ ADVICE = (
 
 
 def never_acted(parts: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether no unit was reset in any of these tables; False where it was not counted."""
+    """Return whether resets were counted in these tables and no unit was reset in any of them."""
     counted = False
     for columns in parts:
         for name in columns:
@@ -34,7 +34,7 @@ def never_acted(parts: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def inactive(store: Store, experiment: Experiment, methods: Sequence[str]) -> list[str]:
-    """Return the methods with resets of which the rows of a study count none."""
+    """Return the methods with a reset method that never reset a unit in a study."""
     done = store.progress()
     return [
         method

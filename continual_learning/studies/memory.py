@@ -1,4 +1,4 @@
-"""Too little memory: how errors show it, and what to do about it."""
+"""Recognizes errors by too little memory, and adds advice to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALLER = (
     "Use fewer environments, a smaller batch or replay (capacity), a smaller `--scale`, or a "
     "device with more memory."
 )
-"""What to do where not even one lane fits."""
+"""The advice if not even one lane fits into memory."""
 
 
 class OutOfMemoryError(MachineError):
@@ -22,20 +22,20 @@ class OutOfMemoryError(MachineError):
 
 
 def exhausted(error: BaseException) -> bool:
-    """Return whether NumPy, or a device of JAX, had too little memory."""
+    """Return whether an error says that NumPy or a device of JAX had too little memory."""
     return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
 @contextlib.contextmanager
 def explained(study: Study, folder: Path) -> Iterator[None]:
-    """Say of an error for want of memory how many lanes there were, and what to do.
+    """Turn an error by too little memory into one with the number of lanes and advice.
 
     Args:
-      study: what is run.
-      folder: of the study.
+      study: the study that runs.
+      folder: the folder of the study.
 
     Raises:
-      OutOfMemoryError: in place of that error.
+      OutOfMemoryError: if the body runs out of memory.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""From a `MethodSpec` to an Optax transformation."""
+"""Makes Optax transformations of the descriptions of methods, and checks their options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from continual_learning.studies.experiment import Experiment, MethodSpec, Option
 _OPTIMIZERS: dict[str, Callable[[Any, float], optax.GradientTransformation]] = {
     "adam": lambda rate, eps_root: optax.adam(rate, eps_root=eps_root),
     "adamw": lambda rate, eps_root: optax.adamw(rate, eps_root=eps_root),
-    # Muon is for kernels of two axes; the rest has Adam.
+    # Muon trains the kernels of two axes, and Adam trains all other parameters.
     "muon": lambda rate, eps_root: optax.contrib.muon(rate, adam_eps_root=eps_root),
 }
 
@@ -32,20 +32,20 @@ def transformation(
     hyper: Mapping[str, Any] | None = None,
     histogram: bool = True,
 ) -> optax.GradientTransformationExtraArgs:
-    """The method as an optimizer: clip, base optimizer, and the reset method around both.
+    """Return the optimizer of a method: clip, base optimizer, and the reset method around both.
 
-    Scores come from the gradients as they came in, before the clip. Without a reset method it is
-    `NoReset()`, so that all methods have one kind of state and log.
+    Scores come from the gradients before the clip. A method without a reset method has `NoReset()`,
+    so that all methods have one kind of state and log.
 
     Args:
-      method: what to make.
-      units: as for `attach_reset_method`.
-      init: name of the network's initialiser, from which fresh weights are drawn unless the
-        method's options say otherwise.
+      method: the description of the method.
+      units: the unit graph, as in `attach_reset_method`.
+      init: the name of the network's initializer, which draws fresh weights unless the options of
+        the method name another one.
       key: an integer or a JAX key.
-      hyper: numbers that take the place of the method's (`learning_rate`, `clip`, `eps_root`,
+      hyper: numbers that replace those of the method (`learning_rate`, `clip`, `eps_root`,
         options); they may be traced.
-      histogram: as for `attach_reset_method`.
+      histogram: whether to log histograms, as in `attach_reset_method`.
     """
     numbers = dict(hyper or {})
     learning_rate = numbers.pop("learning_rate", method.learning_rate)
@@ -61,7 +61,14 @@ def transformation(
 def reset_method(
     name: str | None, options: Mapping[str, Any], *, init: str, key: Any = 0
 ) -> ResetMethod:
-    """The reset method of that name; `NoReset()` for None."""
+    """Return a reset method.
+
+    Args:
+      name: the name of the reset method; None gives `NoReset()`.
+      options: the options of the reset method.
+      init: the name of the initializer of fresh weights, unless the options name one.
+      key: an integer or a JAX key.
+    """
     options = dict(options)
     init = options.pop("init", init)
     cls = _class(name)
@@ -73,20 +80,20 @@ def reset_method(
 
 
 def needs_sample_scores(method: MethodSpec) -> bool:
-    """Whether its reset method must be given per-sample scores."""
+    """Return whether the reset method of a method needs per-sample scores."""
     made = reset_method(method.reset, method.options, init="lecun_normal")
     return "sample_scores" in made.requires
 
 
 def option_names(cls: type[ResetMethod]) -> list[str]:
-    """Names of a reset method's options."""
+    """Return the names of the options of a reset method."""
     return [f.name for f in dataclasses.fields(cls) if f.name != "key"]
 
 
 def check(experiment: Experiment) -> None:
-    """Raise if a reset method of an experiment does not take its options, or lanes its numbers.
+    """Raise a StudyError if an option of a reset method, or a number of `lanes`, is not valid.
 
-    Descriptions are made without this check, which imports the classes of the methods.
+    Descriptions are made without this check, because it imports the classes of the methods.
     """
     for name in experiment.methods:
         check_method(experiment, name)
@@ -103,7 +110,7 @@ def check(experiment: Experiment) -> None:
 
 
 def check_method(experiment: Experiment, name: str) -> None:
-    """Raise if the reset method of one method does not take its options."""
+    """Raise a StudyError if the reset method of one method does not take its options."""
     method = experiment.methods[name]
     if method.reset is not None:
         with located(f"methods.{name}"):
@@ -111,7 +118,7 @@ def check_method(experiment: Experiment, name: str) -> None:
 
 
 def check_options(name: str, options: Mapping[str, Option]) -> None:
-    """Raises if the reset method of that name does not take the options, or not these values."""
+    """Raise a StudyError if a reset method does not take these options or their values."""
     try:
         cls = _class(name)
     except registry.RegistryError as error:
@@ -136,12 +143,12 @@ def check_options(name: str, options: Mapping[str, Option]) -> None:
 def check_lanes(
     method: MethodSpec, lanes: Mapping[str, Sequence[float]], others: Mapping[str, Field]
 ) -> None:
-    """Raises unless these are numbers that lanes may differ in, with values that they may have.
+    """Raise a StudyError unless lanes may differ in these numbers and have these values.
 
     Args:
-      method: whose numbers they may be.
+      method: the method, which has some of the numbers.
       lanes: {name: values}.
-      others: fields of the experiment that are valid too.
+      others: {name: field} of the experiment that are valid too.
     """
     own = number_names(_class(method.reset))
     fields = {
@@ -162,10 +169,10 @@ def check_lanes(
 
 
 def option_type(option: dataclasses.Field) -> tuple[tuple[type, ...], str]:
-    """Return the types that an option of a reset method takes, and the same in words."""
+    """Return the types that an option of a reset method takes, and a description of them."""
     found = choice_of(option)
     if option.name == "init":
-        return (str,), "the name of an initialiser or 'as_initialised'"
+        return (str,), "the name of an initializer or 'as_initialized'"
     if found is None:
         return (int, float), "a number"
     if isinstance(option.default, bool):

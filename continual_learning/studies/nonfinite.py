@@ -1,20 +1,18 @@
-"""Runs that are no longer finite: found in the rows they write, at no cost on the device."""
+"""Finds runs that are no longer finite by the rows they write, at no cost on the device."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from continual_learning.schema.errors import RunError
 
-OnNonfinite = Literal["stop", "warn"]
-
-_PARAMETERS = ("parameter_norm", "alpha")  # end the names of columns that are always measured
-_LOSSES = ("loss", "gradient_norm")  # likewise, but of updates alone
+_PARAMETERS = ("parameter_norm", "alpha")  # ends of the names of columns that are always measured
+_LOSSES = ("loss", "gradient_norm")  # ends of the names of columns about updates
 _WAITING = "alpha"
-"""The column of agents that wait for data: in rows without updates their losses are NaN."""
+"""The column of agents that wait for data, whose losses are NaN in rows without updates."""
 
 
 class NonfiniteError(RunError):
@@ -22,13 +20,13 @@ class NonfiniteError(RunError):
 
 
 class Nonfinite(NamedTuple):
-    """Where a method is first not finite.
+    """The first row in which a method is not finite.
 
     Attributes:
-      column: which says so.
-      value: in it.
-      step, seed: of the row; of several rows of that step, the first.
-      lanes: how many are not finite at some step.
+      column: the column with the value.
+      value: the value that is not finite.
+      step, seed: the step and the seed of the row, the first of several rows of that step.
+      lanes: the number of lanes that are not finite at some step.
     """
 
     column: str
@@ -38,7 +36,7 @@ class Nonfinite(NamedTuple):
     lanes: int
 
     def told(self, method: str) -> str:
-        """It in a sentence."""
+        """Return a warning about the row, as a sentence."""
         others = "" if self.lanes == 1 else f", the first of {self.lanes} runs"
         return (
             f"{method} is not finite: {self.column} is {self.value} at step {self.step:,} of seed "
@@ -47,11 +45,11 @@ class Nonfinite(NamedTuple):
 
 
 def first(columns: Mapping[str, np.ndarray], lanes: np.ndarray | None = None) -> Nonfinite | None:
-    """The first loss, norm or temperature that is not finite in rows of a method.
+    """Return the first loss, norm or temperature in rows of a method that is not finite.
 
     Args:
       columns: {name: [rows]}.
-      lanes: [rows], what tells runs apart; None: their seeds.
+      lanes: [rows], the numbers of the runs; None if their seeds tell them apart.
     """
     bad = {name: _bad(name, values, columns) for name, values in columns.items() if _watched(name)}
     if not bad:
@@ -79,17 +77,17 @@ def _bad(name: str, values: np.ndarray, columns: Mapping[str, np.ndarray]) -> np
 
 
 class Guard:
-    """Looks at the rows of a method as they come.
+    """A guard that looks at the rows of a method as they come.
 
     Attributes:
-      found: the first that is not finite, if any is.
+      found: the first row that is not finite, or None.
     """
 
     def __init__(self, lanes: int):
         self._lanes, self.found = lanes, None
 
     def __call__(self, columns: Mapping[str, np.ndarray]) -> Nonfinite | None:
-        """What is found in rows [lanes · rows], the first time that something is."""
+        """Return the first bad row of [lanes · rows] the first time there is one, else None."""
         if self.found is not None:
             return None
         rows = len(columns["step"]) // self._lanes

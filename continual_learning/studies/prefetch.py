@@ -1,4 +1,4 @@
-"""Makes what comes next while something else is in use: programs, which take long to compile."""
+"""Makes the next program while one is in use, because programs take long to compile."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 INTERRUPTED = 128 + 2
-"""Exit code of a program that was interrupted (SIGINT)."""
+"""The exit code of a program that was interrupted (SIGINT)."""
 
 _PATIENCE = 2.0  # seconds
 
 
 def one_ahead(make: Callable[[str], T], names: Sequence[str]) -> Iterator[T]:
-    """Yields `make` of every name in turn, while that of the next one is under way in a thread.
+    """Yield `make(name)` of every name in turn, while a thread makes that of the next name.
 
-    What fails in a thread is made again in its turn, and only then raises: before, it would disturb
-    what is in use; and some of it fails only for lack of the memory that this has.
+    If `make` fails in the thread, it is called again in the turn of its name, and only then raises.
+    An earlier error would disturb the caller, and some calls fail only because the caller still
+    holds the memory that they need.
 
     Args:
-      make: must be able to run beside itself.
-      names: what to make.
+      make: a function that can run in two threads at once.
+      names: the names, in order.
     """
     ready: _Making | None = None
     for name, after in itertools.zip_longest(names, names[1:]):
@@ -37,14 +38,15 @@ def one_ahead(make: Callable[[str], T], names: Sequence[str]) -> Iterator[T]:
 
 
 def leave(code: int) -> None:
-    """Ends the process now if something is still being made, which nobody will use.
+    """End the process now if a thread still makes something, which nobody will use.
 
-    To be called at the very end of a script, before `sys.exit(code)`; functions of `atexit` are not
-    called then. A compilation cannot be stopped, and an interpreter that ends while one is under
-    way would crash: without this, it waits. If nothing is being made, nothing happens.
+    Call this function at the very end of a script, before `sys.exit(code)`; the process then calls
+    no functions of `atexit`. A compilation cannot be stopped, and an interpreter that ends during
+    one would crash, so it waits unless this function is called. If no thread makes anything,
+    nothing happens.
 
     Args:
-      code: exit code.
+      code: the exit code.
     """
     if _under_way():
         sys.stdout.flush()
@@ -53,7 +55,7 @@ def leave(code: int) -> None:
 
 
 class _Making(threading.Thread):
-    """Makes something, in a thread that begins at once."""
+    """A thread that begins at once to make something."""
 
     def __init__(self, make: Callable[[str], Any], name: str):
         super().__init__(name=f"makes {name}", daemon=True)
@@ -62,11 +64,11 @@ class _Making(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        with contextlib.suppress(Exception):  # it is raised in its turn
+        with contextlib.suppress(Exception):  # `result` makes it again and raises
             self._made.append(self._make(self.of))
 
     def result(self) -> Any:
-        """What was made; not kept here."""
+        """Wait for the result and return it; the thread does not keep it."""
         self.join()
         return self._made.pop() if self._made else self._make(self.of)
 
@@ -77,10 +79,10 @@ def _under_way() -> list[_Making]:
 
 @atexit.register
 def _wait() -> None:
-    """Where nobody called `leave`, with an exit code that is not known here: waits.
+    """Wait for the threads if nobody called `leave`, because the exit code is not known here.
 
-    An interrupt, whose exit code is known, ends it: the one that ended the script, or one that
-    comes meanwhile.
+    An interrupt, whose exit code is known, ends the process at once, whether it ended the script or
+    comes during the wait.
     """
     try:
         if isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Shows how far a study is: bars in a terminal, plain lines elsewhere."""
+"""Shows the progress of a study as bars in a terminal, and as plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ from continual_learning.studies.runner import Progress
 
 
 class Display(Protocol):
-    """Is told of methods and chunks."""
+    """A display of the progress of a study."""
 
     def __enter__(self) -> Self:
-        """Begins to show."""
+        """Begin to show the progress."""
         ...
 
     def __exit__(self, *error: object) -> None:
-        """Ends."""
+        """End the display."""
         ...
 
     def method(self, name: str, done: int, chunks: int) -> None:
-        """A method begins, or goes on."""
+        """Show that a method begins, or goes on."""
         ...
 
     def chunk(self, progress: Progress, headline: str) -> None:
-        """A chunk is done."""
+        """Show that a chunk is done."""
         ...
 
 
 def display(quiet: bool, methods: int) -> Display:
-    """Bars in a terminal, plain lines elsewhere, nothing if quiet."""
+    """Return a display of bars in a terminal, of plain lines elsewhere, or of nothing if quiet."""
     if quiet:
         return _Nothing()
     return _Bars(methods) if sys.stdout.isatty() else _Lines()
 
 
 def line(progress: Progress, headline: str) -> str:
-    """What to say of a chunk: the mean of the headline over seeds, speed and time left.
+    """Return a line about a chunk: the headline's mean over seeds, the speed and the time left.
 
-    Rows that lack the headline (NaN) do not count; "none yet" if all do.
+    Rows without a headline (NaN) do not count. If all rows are without one, the line says "none
+    yet".
     """
     last = progress.columns["task"] == progress.columns["task"].max()
     values = progress.columns[headline][last]
@@ -55,7 +56,7 @@ def line(progress: Progress, headline: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """1:02:03, or 2:03."""
+    """Return a duration as text such as 1:02:03 or 2:03."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
@@ -76,12 +77,12 @@ class _Nothing:
 
 
 def _at_once(text: str) -> None:
-    """In a file, a line would wait for others, and be lost if the process is killed."""
+    """Print a line without a buffer, which would be lost if the process were killed."""
     print(text, flush=True)
 
 
 class _Lines(_Nothing):
-    """A line when a method begins and ends, and every ten seconds between."""
+    """A display that prints a line when a method begins and ends, and every ten seconds between."""
 
     def __init__(self, write: Callable[[str], Any] = _at_once, every: float = 10.0):
         self.write, self.every, self.said = write, every, float("-inf")
@@ -100,7 +101,7 @@ class _Lines(_Nothing):
 
 
 class _Bars(_Nothing):
-    """A bar for the study and one for each method."""
+    """A display with a bar for the study and one for each method."""
 
     def __init__(self, methods: int):
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn

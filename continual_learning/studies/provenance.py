@@ -1,4 +1,4 @@
-"""Where a study runs: what a reader of its numbers needs to know."""
+"""The versions, the commit and the machine that a study runs with, for readers of its numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = ("jax", "jaxlib", "optax", "flax", "numpy", "pyarrow")
 
 
 def facts() -> dict[str, Any]:
-    """Return versions, commit, device and command."""
+    """Return the versions, the commit, the devices and the command of this process."""
     devices = jax.devices()
     return {
         "continual_learning": VERSION,
@@ -46,7 +46,7 @@ def line() -> str:
 
 
 def _program() -> str:
-    """`continual`, or the module of this package that was started in its place."""
+    """Return `continual`, or the command of the module of this package that was started."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     name = "" if spec is None else spec.name
     return f"python -m {name}" if name.startswith("continual_learning.") else "continual"

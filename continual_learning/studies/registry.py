@@ -1,4 +1,4 @@
-"""Experiments by name, or from a file."""
+"""Finds experiments by name, or reads them from a file."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _NAMES = (
     "gymnasium",
     "gymnasium_ppo",
 )
-"""Ours; each is a module of `presets` with a `SPEC`."""
+"""The names of our experiments, whose modules in `presets` have a `SPEC`."""
 
 _ADDED: dict[str, tuple[Experiment, str | None]] = {}
-"""Those of users, by name, and the plug-ins that they come from."""
+"""{name: (experiment, plug-in that it comes from)} of the experiments of users."""
 
 
 def register(experiment: Experiment) -> None:
-    """Make an experiment known by its name; the same one again changes nothing.
+    """Make an experiment known by its name; to register it again changes nothing.
 
     Raises:
-      StudyError: if its name is taken.
-      TypeError: if it is no experiment.
+      StudyError: if the name is taken.
+      TypeError: if the argument is not an experiment.
     """
     if not isinstance(experiment, Experiment):
         raise TypeError(f"An experiment must be an Experiment, got {experiment!r:.200}.")
@@ -63,23 +63,23 @@ def register(experiment: Experiment) -> None:
 
 
 def names() -> list[str]:
-    """Return the names of experiments: ours, and those that users registered."""
+    """Return the names of our experiments and of those that users registered."""
     plugins.installed()
     return [*_NAMES, *_ADDED]
 
 
 def origin(name: str) -> str | None:
-    """Return the plug-in that an experiment comes from; None for ours and those of a program."""
+    """Return the plug-in that an experiment comes from, or None if it comes from no plug-in."""
     return _ADDED[name][1] if name in _ADDED else None
 
 
 def ablations() -> list[str]:
-    """Names of the ablations, each `EXPERIMENT_WHAT`; see `presets.ablations`."""
+    """Return the names of the ablations, as `EXPERIMENT_KIND`; see `presets.ablations`."""
     return [f"{base}_{kind}" for base in rules.BASES for kind in rules.kinds(base)]
 
 
 def base_of(name: str) -> str:
-    """The experiment that one of this name is an ablation of; the name itself if of none."""
+    """Return the experiment that an ablation is made of, or the name itself for any other."""
     if name in _ADDED:
         return name
     return next((base for base in rules.BASES if name.startswith(f"{base}_")), name)
@@ -89,9 +89,9 @@ def get(name: str | Path, scale: str = "paper", methods: Iterable[str] = ()) -> 
     """Return an experiment at a scale.
 
     Args:
-      name: of an experiment or an ablation, or the path of a TOML file.
-      scale: "paper", or one of its own.
-      methods: those that it is to have beside its own; see `Experiment.with_methods`.
+      name: the name of an experiment or an ablation, or the path of a TOML file.
+      scale: "paper", or the name of one of the experiment's own scales.
+      methods: the methods to add to its own; see `Experiment.with_methods`.
     """
     if is_file(name):
         return spec.load(name).with_methods(methods).at_scale(scale)
@@ -115,5 +115,5 @@ def _ours(name: str) -> Experiment:
 
 
 def is_file(name: str | Path) -> bool:
-    """Whether this is a path rather than a name."""
+    """Return whether this is a path rather than a name."""
     return Path(name).suffix == ".toml" or len(Path(name).parts) > 1

@@ -30,18 +30,26 @@ Columns = dict[str, np.ndarray]
 
 
 class Keeper(Protocol):
-    """Where rows and states go: a `Store`."""
+    """A keeper of rows and states, such as a `Store`."""
 
     def write_part(self, method: str, chunk: int, columns: Mapping[str, np.ndarray]) -> None:
-        """Keeps the rows of a chunk."""
+        """Keep the rows of a chunk."""
         ...
 
     def save(self, method: str, chunk: int, state: Any, lanes: int, ring: str | None) -> None:
-        """Keeps the first `lanes` lanes of the state after a chunk; `ring` as a `Trainer` says."""
+        """Keep the first `lanes` lanes of the state after a chunk.
+
+        Args:
+          method: the name of the method.
+          chunk: the number of the chunk.
+          state: the state.
+          lanes: the number of lanes to keep.
+          ring: the path of a ring in the state, as in `Trainer`, or None.
+        """
         ...
 
     def restore(self, method: str, like: Any) -> tuple[int, Any] | None:
-        """The newest state and its chunk."""
+        """Return the newest chunk and its state, or None if there is none."""
         ...
 
 
@@ -50,9 +58,9 @@ class Lanes:
     """The seeds that run side by side, spread over the devices.
 
     Attributes:
-      seeds: one per lane.
-      hyper: {name: [lanes]}, hyper-parameters that differ between lanes.
-      devices: lanes are divided among them.
+      seeds: one seed per lane.
+      hyper: {name: [lanes]}, the hyper-parameters that differ between lanes.
+      devices: the devices among which lanes are divided.
     """
 
     seeds: Sequence[int]
@@ -61,16 +69,16 @@ class Lanes:
 
     @property
     def padding(self) -> int:
-        """Lanes that only fill up the last device; they repeat the last lane."""
+        """The number of lanes that repeat the last one to fill up the last device."""
         return -len(self.seeds) % len(self.devices)
 
     @property
     def sharding(self) -> NamedSharding:
-        """Where [lanes, …] arrays are: a part on each device."""
+        """The placement of [lanes, …] arrays, with a part on each device."""
         return NamedSharding(self._mesh, PartitionSpec("lanes"))
 
     def place(self, tree: Any) -> Any:
-        """Puts [lanes, …] arrays on the devices, padded."""
+        """Put [lanes, …] arrays on the devices, with padding."""
 
         def put(x: Any) -> jax.Array:
             x = jnp.concatenate([x, *[x[-1:]] * self.padding]) if self.padding else x
@@ -79,16 +87,16 @@ class Lanes:
         return jax.tree.map(put, tree)
 
     def replicate(self, tree: Any) -> Any:
-        """Puts arrays that all lanes share on every device."""
+        """Put arrays that all lanes share on every device."""
         return jax.device_put(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def real(self, tree: Any) -> Any:
-        """[lanes, …] arrays without the padding."""
+        """Return [lanes, …] arrays without the padding."""
         count = len(self.seeds)
         return jax.tree.map(lambda x: x[:count], tree) if self.padding else tree
 
     def keys(self) -> jax.Array:
-        """A key per lane. It depends on the seed alone, so that methods meet the same tasks."""
+        """Return a key per lane, made of its seed alone, so that methods meet the same tasks."""
         return jax.vmap(jax.random.key)(jnp.asarray(self.seeds, jnp.uint32))
 
     @property
@@ -100,7 +108,7 @@ class Compiled:
     """The program of a `Trainer`: its functions, mapped over lanes and compiled.
 
     Args:
-      trainer: of one seed.
+      trainer: the trainer of one seed.
       lanes: the seeds.
     """
 
@@ -111,7 +119,8 @@ class Compiled:
         self._data = lanes.replicate(trainer.data)
         self._quick = QUICK if lanes.devices[0].platform == "cpu" else {}
         count = len(lanes.seeds) + lanes.padding
-        # A first state, one that was kept and one from a chunk lie alike: chunks are one program.
+        # A first state, a restored state and a state after a chunk have the same placement, so one
+        # program runs all chunks.
         self._init: Any = jax.jit(
             over_lanes(trainer.init, count, (0, 0, None)),
             out_shardings=lanes.sharding,
@@ -126,7 +135,7 @@ class Compiled:
 
     @functools.cached_property
     def _state(self) -> Any:
-        """A tree like the state, padded, with its places."""
+        """A tree like the state, with padding and placement."""
         return jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._lanes.sharding),
             jax.eval_shape(self._init, self._keys, self._hyper, self._data),
@@ -142,48 +151,48 @@ class Compiled:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of rows."""
+        """The names of the columns of rows."""
         return list(jax.eval_shape(self._chunk, self._state, self._hyper, self._data)[1])
 
     def compile(self, fresh: bool = True, quick: bool = False) -> None:
-        """Compiles `chunk`, and `init` if it is a fresh run; nothing is run."""
+        """Compile `chunk`, and `init` for a fresh run; nothing is run."""
         state, more = self._state, self._quick if quick else {}
         if fresh:
             self._init = _ready(self._init, {}, self._keys, self._hyper, self._data)
         self._chunk = _ready(self._chunk, more, state, self._hyper, self._data)
 
     def init(self) -> Any:
-        """The first state, padded."""
+        """Return the first state, with padding."""
         return self._init(self._keys, self._hyper, self._data)
 
     def place(self, state: Any) -> Any:
-        """A state on the devices, padded."""
+        """Put a state on the devices, with padding."""
         return self._lanes.place(state)
 
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
-        """The next chunk."""
+        """Run the next chunk; return the state and the rows."""
         state, rows = self._chunk(state, self._hyper, self._data)
         return state, self._lanes.real(rows)
 
     def memory(self) -> int:
-        """Bytes that a chunk needs of each device; nothing is run."""
+        """Return the bytes that a chunk needs on each device; nothing is run."""
         self.compile(fresh=False)
         return planned_bytes(self._chunk)
 
     def close(self) -> None:
-        """There is nothing to free."""
+        """Do nothing, because there is nothing to free."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What is told after every chunk.
+    """The report after a chunk.
 
     Attributes:
-      method: which method.
-      done, chunks: how far it is.
-      seconds: the chunk's duration.
-      steps: steps of all lanes in it.
-      columns: its rows.
+      method: the name of the method.
+      done, chunks: the number of chunks that are done, and of all chunks.
+      seconds: the duration of the chunk.
+      steps: the steps of all lanes in the chunk.
+      columns: the rows of the chunk.
     """
 
     method: str
@@ -207,20 +216,20 @@ def run_method(
     until: int | None = None,
     checkpoint_seconds: float = 60.0,
 ) -> bool:
-    """Runs, or goes on with, all lanes of a method.
+    """Run all lanes of a method, from the newest state that was kept.
 
     Args:
-      method: its name in the store.
-      trainer: what to run.
+      method: the name of the method in the store.
+      trainer: the trainer of the method.
       lanes: the seeds.
-      keeper: where rows and states go.
-      program: `program_of` these, if it was made before; it is closed here.
-      extend: (chunk, its rows) -> the rows to keep, with columns that the host adds.
-      stop: asked after every chunk; True ends the run with everything kept.
-      report: told after every chunk.
-      until: how many chunks there shall be at most, if not all; the run ends there as by `stop`.
-      checkpoint_seconds: how long to go without keeping the state. Chunks after the last state
-        that was kept are run again after a crash.
+      keeper: the keeper of rows and states.
+      program: the result of `program_of`, if it was made before; this function closes it.
+      extend: a function (chunk, rows) -> the rows to keep, with columns that the host adds.
+      stop: a function that is called after every chunk; True ends the run with everything kept.
+      report: a function that is called with the progress after every chunk.
+      until: the number of chunks after which to end as by `stop`, or None for all.
+      checkpoint_seconds: the longest time between two states that are kept. After a crash, the
+        chunks after the last state that was kept are run again.
 
     Returns:
       Whether the method is finished.
@@ -241,7 +250,7 @@ def run_method(
             now = time.monotonic()
             last, stopping = number + 1 == end, stop()
             if last or stopping or now - kept >= checkpoint_seconds:
-                # With its padding: a slice here would be a copy of all of it on the device.
+                # The state keeps its padding: a slice would copy all of it on the device.
                 keeper.save(method, number, state, len(lanes.seeds), trainer.ring)
                 kept = time.monotonic()
             steps = int(columns["step"].max()) // (number + 1) * len(lanes.seeds)
@@ -252,7 +261,7 @@ def run_method(
 
 
 def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
-    """What runs all lanes."""
+    """Return the program that runs all lanes."""
     if isinstance(trainer, Trainer):
         return Compiled(trainer, lanes)
     hyper = {name: jnp.asarray(values) for name, values in lanes.hyper.items()}
@@ -260,7 +269,7 @@ def program_of(trainer: Trainer | HostTrainer, lanes: Lanes) -> Program:
 
 
 def check_room(like: Any) -> None:
-    """Raises if a state could not be held by all devices together, however empty they are."""
+    """Raise a StudyError if a state is too large for all devices together, even empty ones."""
     needed = sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(like))
     devices = jax.devices()
     stats = devices[0].memory_stats() or {}
@@ -275,13 +284,13 @@ def check_room(like: Any) -> None:
 
 
 def _ready(function: Any, options: dict[str, Any], *args: Any) -> jax.stages.Compiled:
-    """A function compiled for such arguments with more options, unless it is compiled already."""
+    """Return a function compiled for these arguments, or as it is if it is compiled already."""
     done = isinstance(function, jax.stages.Compiled)
     return function if done else function.lower(*args).compile(options)
 
 
 def tidy(lanes: Lanes, rows: Mapping[str, Any]) -> Columns:
-    """{column: [lanes, rows]} as one row per lane and time."""
+    """Return {column: [lanes · rows]} of {column: [lanes, rows]}, with seeds and `hyper`."""
     arrays = {name: np.asarray(values) for name, values in rows.items()}
     count, length = arrays["step"].shape
     columns: Columns = {"seed": np.repeat(np.asarray(lanes.seeds, np.int64), length)}

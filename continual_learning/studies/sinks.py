@@ -1,4 +1,4 @@
-"""Where metrics go beside the store."""
+"""Writes metrics to TensorBoard and Weights & Biases, in addition to the store."""
 
 from __future__ import annotations
 
@@ -18,19 +18,25 @@ _LABELS = ("seed", "step")
 
 
 class Sink(Protocol):
-    """Takes the rows of every chunk."""
+    """A receiver of the rows of every chunk."""
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
-        """Rows of one method, all lanes."""
+        """Take the rows of one method for all lanes."""
         ...
 
     def close(self) -> None:
-        """No more rows."""
+        """Finish, because no more rows follow."""
         ...
 
 
 def open_sinks(names: list[str], folder: Path, study: Mapping[str, Any]) -> list[Sink]:
-    """The sinks by name; a missing package is an error that says what to install."""
+    """Return the sinks of these names; raise an error if a package is missing.
+
+    Args:
+      names: the names of the sinks.
+      folder: the folder of the study.
+      study: the study as plain data.
+    """
     known = {"tensorboard": _TensorBoard, "wandb": _Wandb}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -39,28 +45,28 @@ def open_sinks(names: list[str], folder: Path, study: Mapping[str, Any]) -> list
 
 
 class _Lane(NamedTuple):
-    """What tells a lane from the others of its method.
+    """The identity of a lane among the others of its method.
 
     Attributes:
-      seed: its seed.
-      hyper: ((name, number), …), the numbers that lanes differ in.
+      seed: the seed of the lane.
+      hyper: ((name, number), …), the numbers in which lanes differ.
     """
 
     seed: int
     hyper: tuple[tuple[str, int | float], ...] = ()
 
     def named(self, seed: str) -> str:
-        """`seed` with the lane's in its place, and its numbers."""
+        """Return the text `seed` with the seed of the lane and its numbers."""
         return "-".join([f"{seed}{self.seed}", *(f"{name}={value}" for name, value in self.hyper)])
 
 
 def _series(columns: Mapping[str, np.ndarray]) -> Iterator[tuple[_Lane, int, dict[str, float]]]:
-    """(lane, step, metrics) of every row."""
+    """Yield (lane, step, metrics) of every row."""
     hyper = [name for name in columns if name.startswith(HYPER)]
     metrics = [name for name in columns if name not in (*_LABELS, *hyper)]
     for i in range(len(columns["step"])):
         values = {name: float(columns[name][i]) for name in metrics}
-        # As text and back: 0.015 rather than the float64 next to its float32.
+        # By way of text, the number is 0.015 rather than the float64 nearest to its float32.
         own = ((n.removeprefix(HYPER), _number(columns[n][i])) for n in hyper)
         yield _Lane(int(columns["seed"][i]), tuple(own)), int(columns["step"][i]), values
 
@@ -70,18 +76,18 @@ def _number(value: np.generic) -> int | float:
 
 
 class _TensorBoard:
-    """A run per method and lane under `tensorboard/`."""
+    """A sink with a run per method and lane under `tensorboard/`."""
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
         self._make = extras.load("tensorboardX").SummaryWriter
-        self._folder = folder.resolve() / "tensorboard"  # no address, whatever it is called
+        self._folder = folder.resolve() / "tensorboard"  # an absolute path is never an address
         self._writers: dict[tuple[str, _Lane], Any] = {}
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
-        """Rows as scalars."""
+        """Write rows as scalars."""
         for lane, step, metrics in _series(columns):
             if (method, lane) not in self._writers:
-                # Steps from here on replace what an interrupted run may have written of them.
+                # Steps from here on replace those that an interrupted run may have written.
                 path = str(self._folder / method / lane.named("seed_"))
                 self._writers[method, lane] = self._make(path, purge_step=step)
             for name, value in metrics.items():
@@ -90,33 +96,33 @@ class _TensorBoard:
             writer.flush()
 
     def close(self) -> None:
-        """Closes the files."""
+        """Close the files."""
         for writer in self._writers.values():
             writer.close()
 
 
 class _Wandb:
-    """A run per method and lane, grouped by method; offline with WANDB_MODE=offline."""
+    """A sink with a run per method and lane, grouped by method; WANDB_MODE=offline works too."""
 
     def __init__(self, folder: Path, study: Mapping[str, Any]):
         self._wandb, self._folder, self._study = extras.load("wandb"), folder, study
-        # Written once, with the moment the study began in it: the study's own, wherever it is moved
-        # and when it is resumed. The name of a folder would join studies that share it.
+        # This file is written once and has the time of the start, so it identifies the study even
+        # after a move or a resume. An id by the folder's name would join studies that share it.
         self._id = hashlib.sha256((folder / ENVIRONMENT).read_bytes()).hexdigest()[:12]
         self._runs: dict[tuple[str, _Lane], Any] = {}
 
     def write(self, method: str, columns: Mapping[str, np.ndarray]) -> None:
-        """Rows as history."""
+        """Write rows as history."""
         if any(method != other for other, _ in self._runs):
-            self.close()  # that method is done, and is not to look crashed if this one is killed
+            self.close()  # else the finished method would look crashed if this one were killed
         for lane, step, metrics in _series(columns):
             if (method, lane) not in self._runs:
                 self._runs[method, lane] = self._begin(method, lane)
-            # Without `commit` a row is shown only when the next one comes, which may take long.
+            # Without `commit`, a row is shown only when the next one comes, which may take long.
             self._runs[method, lane].log(metrics, step=step, commit=True)
 
     def close(self) -> None:
-        """Ends the runs."""
+        """End the runs."""
         for run in self._runs.values():
             run.finish()
         self._runs.clear()

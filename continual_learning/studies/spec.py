@@ -1,4 +1,4 @@
-"""Experiments as plain data and as TOML text."""
+"""Converts experiments to and from plain data and TOML text."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from continual_learning.envs.catalog import STREAMS
 from continual_learning.kinds import Registry
 from continual_learning.networks.catalog import NETWORKS
 from continual_learning.schema import bounds
+from continual_learning.schema.earlier import renamed
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.fields import Factor, fields_of, made
 from continual_learning.studies import earlier, early_stopping
@@ -28,7 +29,7 @@ _REGISTRIES: dict[str, Registry[Any]] = {
 
 
 def to_dict(experiment: Experiment) -> dict[str, Any]:
-    """Return an experiment as dicts, lists and scalars; what is None is left out."""
+    """Return an experiment as dicts, lists and scalars, without the values that are None."""
     data = {}
     for name in fields_of(Experiment):
         value: Any = getattr(experiment, name)
@@ -48,10 +49,11 @@ def to_dict(experiment: Experiment) -> dict[str, Any]:
 def from_dict(data: Mapping[str, Any]) -> Experiment:
     """Return the experiment of `to_dict`; raise if a name or a value is not valid.
 
-    Options of reset methods are checked by `methods.check`, which needs their classes.
+    `methods.check` checks the options of reset methods, because it needs their classes.
     """
     if not isinstance(data, Mapping):
         raise StudyError(f"An experiment must be a table, got {bounds.shown(data)}.")
+    data = renamed(data)
     values = dict(earlier.in_parts(data) if earlier.is_flat(data) else data)
     for name, registry in _REGISTRIES.items():
         if name in values:
@@ -66,7 +68,8 @@ def from_dict(data: Mapping[str, Any]) -> Experiment:
 
 
 def parts(data: Mapping[str, Any]) -> dict[str, Factor]:
-    """Return what can be read of an experiment's parts, even where all of it cannot be."""
+    """Return {name: part} of the parts that can be read, even if the experiment cannot be."""
+    data = renamed(data)
     values = earlier.in_parts(data) if earlier.is_flat(data) else data
     found = {}
     for name, registry in _REGISTRIES.items():
@@ -85,7 +88,7 @@ def loads(text: str) -> Experiment:
     try:
         data = documents.parse(text)
     except documents.DocumentError as error:
-        raise StudyError(f"This is no TOML: {error}.") from None
+        raise StudyError(f"This is not TOML: {error}.") from None
     return from_dict(data)
 
 
@@ -99,7 +102,7 @@ def load(path: str | Path) -> Experiment:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise StudyError(f"Cannot read {path}: {reason}.") from None
     with located(str(path)):
         return loads(text)

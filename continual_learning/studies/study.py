@@ -1,4 +1,4 @@
-"""What one process runs in one folder: methods of an experiment, each over the same lanes."""
+"""The description of a study: the methods of an experiment that one process runs in a folder."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """Methods of an experiment, and the lanes that run side by side in each one's program.
+    """Methods of an experiment, and the lanes that run side by side in the program of each method.
 
     Attributes:
-      experiment: with everything that is the same in all lanes.
-      methods: which of its methods, one after the other.
-      seeds: one per lane.
-      hyper: {name: one number per lane}, what differs between lanes beside the seed: a field or an
-        option of the method, or a number of the agent such as `discount`. It takes the place of the
-        experiment's own. Names are those of one method, so there can be only one then. Left out
-        where the experiment has `lanes`, it is every combination of these with every seed.
-      plugins: the files of users that it may need: all that are loaded when it is made.
+      experiment: the experiment, which has everything that is the same in all lanes.
+      methods: the names of the methods, which run one after the other.
+      seeds: one seed per lane.
+      hyper: {name: one number per lane}, the numbers in which lanes differ beside the seed: fields
+        or options of the method, or numbers of the agent such as `discount`. They replace the
+        experiment's own values. The names belong to one method, so the study can have only one. If
+        `hyper` is left out and the experiment has `lanes`, it is every combination of these values
+        with every seed.
+      plugins: the files of users that the study may need: all that are loaded when it is made.
     """
 
     experiment: Experiment
@@ -85,15 +86,15 @@ class Study:
 
     @property
     def lanes(self) -> int:
-        """How many run side by side."""
+        """The number of lanes that run side by side."""
         return len(self.seeds)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """`hyper` as arrays [lanes]: int32 where all numbers are whole, float32 else."""
+        """Return `hyper` as arrays [lanes]: int32 if all numbers are whole, else float32."""
         return {name: _array(values) for name, values in self.hyper.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, for `study.toml`."""
+        """Return the study as plain data, for `study.toml`."""
         hyper = {name: list(values) for name, values in self.hyper.items()}
         return {
             "experiment": spec.to_dict(self.experiment),
@@ -105,7 +106,7 @@ class Study:
         }
 
     def _looks(self) -> dict[str, Any]:
-        """The labels and colors of methods that are not ours, for readers without their code."""
+        """Return labels and colors of the methods of users, for readers without their code."""
         known, found = registry.registered(), {}
         for name in self.methods:
             if self.experiment.methods[name].reset != name or name not in known:
@@ -118,7 +119,7 @@ class Study:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
-        """The inverse of `to_dict`; what runs it calls `contents.load_plugins` before."""
+        """Return the study of `to_dict`; to run it, call `contents.load_plugins` first."""
         if not isinstance(data, Mapping):
             raise StudyError(f"A study must be a table, got {bounds.shown(data)}.")
         for name in ("experiment", "methods", "seeds"):
@@ -130,7 +131,7 @@ class Study:
 
 
 def _array(values: Sequence[float]) -> np.ndarray:
-    import numpy as np  # descriptions are listed without it
+    import numpy as np  # a program that lists descriptions does not need it
 
     whole = all(isinstance(value, int) for value in values)
     return np.asarray(values, np.int32 if whole else np.float32)

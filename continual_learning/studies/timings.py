@@ -1,4 +1,4 @@
-"""How long methods of an experiment took, in turn: what was measured, and what it says."""
+"""Measured times of the methods of an experiment, and the table of them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from continual_learning.studies.store.files import write_file
 
 
 class Row(NamedTuple):
-    """A method.
+    """The times of a method.
 
     Attributes:
-      method: its name.
-      seconds: median over rounds.
-      steps_per_second: of all seeds, by that median.
-      hours: of the whole run, by that median.
-      overhead: by how many percent it is slower than the first method in the same round: median,
-        least, most.
+      method: the name of the method.
+      seconds: the median of the seconds of a chunk over the rounds.
+      steps_per_second: the steps of all seeds in a second, by that median.
+      hours: the hours that the whole run takes, by that median.
+      overhead: the percentage by which the method is slower than the first one in the same round:
+        the median, the least and the most.
     """
 
     method: str
@@ -34,15 +34,16 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Timings:
-    """Rounds in which every method ran one chunk, one after the other.
+    """The times of rounds in which every method ran one chunk, one after the other.
 
     Attributes:
-      experiment: its name.
-      seeds: side by side in each program.
-      steps: of all seeds in a chunk.
-      chunks: that make up the whole run.
-      seconds: {method: of each round}; the others are compared with the first.
-      facts: where it was measured.
+      experiment: the name of the experiment.
+      seeds: the number of seeds side by side in each program.
+      steps: the steps of all seeds in a chunk.
+      chunks: the number of chunks of the whole run.
+      seconds: {method: the seconds of each round}. The first method is the one that the others are
+        compared with.
+      facts: the machine and the versions, by `provenance.facts`.
     """
 
     experiment: str
@@ -54,11 +55,11 @@ class Timings:
 
     @property
     def rounds(self) -> int:
-        """How many."""
+        """The number of rounds."""
         return len(next(iter(self.seconds.values())))
 
     def rows(self) -> list[Row]:
-        """A row for each method."""
+        """Return a row for each method."""
         first, found = next(iter(self.seconds.values())), []
         for method, seconds in self.seconds.items():
             middle = median(seconds)
@@ -69,7 +70,7 @@ class Timings:
         return found
 
     def text(self) -> str:
-        """A table for the terminal."""
+        """Return a table for the terminal."""
         first, *others = self.rows()
         lines = [
             f"{self.experiment} on {self.facts.get('device', 'an unknown device')}: "
@@ -85,13 +86,13 @@ class Timings:
         return "\n".join(lines)
 
     def save(self, path: Path) -> None:
-        """Writes a JSON file."""
+        """Write the times to a JSON file."""
         text = json.dumps(dataclasses.asdict(self), indent=1)
         write_file(path, f"{text}\n".encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Timings:
-        """What `save` wrote."""
+        """Return the times that `save` wrote."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             found = cls(**{f.name: data[f.name] for f in dataclasses.fields(cls)})
@@ -101,6 +102,6 @@ class Timings:
             found.rows()
         except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
             raise StudyError(
-                f"{path} is no file of `continual bench methods EXPERIMENT --out FILE.json`."
+                f"{path} is not a file of `continual bench methods EXPERIMENT --out FILE.json`."
             ) from None
         return found

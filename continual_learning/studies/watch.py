@@ -18,18 +18,18 @@ Columns = dict[str, np.ndarray]
 
 
 class Watch:
-    """Adds a column to the rows of a method: 1 where a seed is in a collapse, else 0.
+    """A watch that adds a column to the rows of a method: 1 where a seed is in a collapse, else 0.
 
-    Each row is judged by the bins that are complete at its step; so the column says of a run what
-    `diagnostics.collapses` says of its binned curve. Returns that are not finite are not measured.
-    What was seen is read again from the parts when a study is resumed, so nothing has to be kept.
-    If the experiment has no rule, rows stay as they are.
+    It judges every row by the bins that are complete at its step, so the column agrees with
+    `diagnostics.collapses` of the binned curve. Returns that are not finite are left out. A resumed
+    study reads the earlier rows again from the parts, so nothing more has to be stored. If the
+    experiment has no rule, rows stay as they are.
 
     Args:
-      store: of the study.
-      experiment: has the rule.
-      method: which method.
-      headline: the column of its returns.
+      store: the store of the study.
+      experiment: the experiment, which has the rule.
+      method: the name of the method.
+      headline: the column of the returns.
     """
 
     def __init__(self, store: Store, experiment: Experiment, method: str, headline: str):
@@ -39,7 +39,7 @@ class Watch:
         self._forget()
 
     def __call__(self, chunk: int, columns: Columns) -> Columns:
-        """The rows of a chunk with the column; chunks come in order, from any that is due."""
+        """Return the rows of a chunk with the column; chunks come in order, from any one on."""
         if self.rule is None:
             return columns
         if chunk != self.chunks:
@@ -51,7 +51,7 @@ class Watch:
 
     @property
     def ended(self) -> bool:
-        """Whether so many seeds have collapsed that the method is to end."""
+        """Whether so many seeds have collapsed that the method must end."""
         return self.rule is not None and self.rule.ends(int(self.collapsed.sum()), self.lanes)
 
     def _forget(self) -> None:
@@ -61,7 +61,7 @@ class Watch:
         self.collapsed = np.zeros(self.lanes, bool)
 
     def _see(self, rule: CollapseRule, columns: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Takes in the rows of the next chunk; [lanes, rows], whether each is in a collapse."""
+        """Add the rows of the next chunk; return [lanes, rows], whether a row is in a collapse."""
         steps = np.asarray(columns["step"], np.int64).reshape(self.lanes, -1)[0]
         returns = np.asarray(columns[self.headline], np.float64).reshape(self.lanes, -1)
         returns = np.where(np.isfinite(returns), returns, np.nan)
@@ -76,7 +76,7 @@ class Watch:
             sustained=rule.sustained,
             relative=rule.relative,
         )
-        # A bin is complete with the first row at or after its end; before the first there is none.
+        # A bin is complete at the first row at or after its end. The padding stands for no bin yet.
         complete = np.searchsorted(ends, steps, side="right")
         now = np.pad(seen, ((0, 0), (1, 0)))[:, complete]
         self.collapsed |= now.any(axis=1)
@@ -84,7 +84,7 @@ class Watch:
 
 
 def ended_by_collapse(store: Store, experiment: Experiment, method: str) -> bool:
-    """Whether so many seeds of a method have collapsed that it ended before its last chunk."""
+    """Return whether collapses ended a method before its last chunk."""
     rule, done = experiment.collapse, store.progress().get(method, 0)
     if rule is None or not rule.stops or done in (0, build.chunks(experiment)):
         return False

@@ -1,4 +1,4 @@
-"""What is in the folder of a sweep: jobs, stage by stage, and each run once."""
+"""The contents of a sweep's folder: its jobs, stage by stage, and every run once."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from pathlib import Path
 
 from continual_learning.jobs import tree as trees
 from continual_learning.studies.contents import Part
-from continual_learning.studies.store import manifest
-from continual_learning.studies.study import Study
+from continual_learning.studies.folder import open_study
 from continual_learning.sweeps.lanes import configurations, point
 from continual_learning.sweeps.sweep import is_sweep, read
 
 
 def stages(folder: Path) -> list[list[Path]]:
-    """Folders of jobs: for each batch of a sampler, or the sweep, those of its rungs that began."""
+    """Return the folders of the rungs that have begun, by batch of a sampler or for the sweep."""
     places = sorted(folder.glob("batches/*")) or [folder]
     rungs = [sorted(place.glob("rungs/*")) or [place] for place in places]
     return [[each for each in stage if trees.is_tree(each)] for stage in rungs]
 
 
 def jobs(folder: Path) -> list[trees.Tree]:
-    """The jobs of a folder: its own or, of a sweep, those of all stages."""
+    """Return the jobs of a folder: its own or, for a sweep, those of all stages."""
     if is_sweep(folder):
         return [trees.read(place) for stage in stages(folder) for place in stage]
     return [trees.read(folder)] if trees.is_tree(folder) else []
@@ -29,7 +28,7 @@ def jobs(folder: Path) -> list[trees.Tree]:
 def parts(folder: Path) -> list[Part]:
     """Return the studies of a sweep that have begun.
 
-    A run that went on in a later rung is there alone, with all its rows.
+    A run that continued in a later rung is only part of that one, with all its rows.
     """
     names, found = list(read(folder).grid.values), []
     for stage in stages(folder):
@@ -45,7 +44,7 @@ def parts(folder: Path) -> list[Part]:
 
 
 def dropped(folder: Path) -> dict[Path, int]:
-    """{rung: runs that do not go on in the next one}, of a sweep's rungs that have a next one."""
+    """Return {rung: number of runs that do not continue in the next rung}, without last rungs."""
     stopped = (
         [place for stage in stages(folder) for place in stage[:-1]] if is_sweep(folder) else []
     )
@@ -53,14 +52,13 @@ def dropped(folder: Path) -> dict[Path, int]:
     for part in parts(folder) if stopped else []:
         place = part.path.parents[1]
         if place in counts:
-            lanes = manifest.read(part.path)[0]["seeds"] if part.lanes is None else part.lanes
-            counts[place] += len(lanes)
+            counts[place] += len(open_study(*part).seeds)
     return counts
 
 
 def _runs(path: Path, names: list[str]) -> list[object]:
-    """What tells the runs of a study apart, lane by lane."""
-    study = Study.from_dict(manifest.read(path)[0])
+    """Return the configuration and the seed of every lane, which identify a run."""
+    study = open_study(path).study
     points = map(point, configurations(study, names))
     return list(zip(points, study.seeds, strict=True))
 

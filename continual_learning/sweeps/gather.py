@@ -1,4 +1,4 @@
-"""The folder of a study that goes on from lanes of others, with the rows that they have."""
+"""The folder of a study that continues lanes of other studies, with their rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from continual_learning.studies.study import Study
 
 
 def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> None:
-    """Makes the folder of a study of one method from lanes of others.
+    """Make the folder of a study of one method from lanes of other studies.
 
-    It is complete or not there, whenever the process is killed.
+    The folder is either complete or absent, whenever the process is killed.
 
     Args:
-      folder: a new one.
-      study: what it runs.
-      sources: for each of its lanes, (folder of a study, lane in it), all equally far.
+      folder: the new folder.
+      study: the study.
+      sources: (folder of a study, lane in it) for every lane; all lanes have done the same chunks.
     """
     [method] = study.methods
     trainer = build.trainer(study.experiment, method, build.data(study.experiment))
@@ -34,7 +34,7 @@ def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> N
     stores = {path: Store.read(path) for path in paths}
     parts = {path: Study.from_dict(store.study) for path, store in stores.items()}
     picked = {path: np.array([lane for other, lane in sources if other == path]) for path in paths}
-    # Lanes come study by study; this puts them into the order of the new one.
+    # The lanes are read study by study; this restores the order of the new study.
     order = np.argsort([i for path in paths for i, s in enumerate(sources) if s[0] == path])
     states, done = [], {}
     for path, part in parts.items():
@@ -44,13 +44,13 @@ def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> N
         finally:
             program.close()
         if found is None:
-            raise StudyError(f"{path} has no state to go on from.")
+            raise StudyError(f"{path} has no saved state to continue from.")
         done[path], state = found[0] + 1, found[1]
         states.append(jax.tree.map(lambda x, path=path: x[picked[path]], state))
     chunks = min(done.values())
     if max(done.values()) > chunks:
         told = ", ".join(f"{path} after {count}" for path, count in done.items())
-        raise StudyError(f"Lanes go on together only from the same chunk on, not from {told}.")
+        raise StudyError(f"Lanes can only continue together from the same chunk, not from {told}.")
     together = jax.tree.map(lambda *xs: _joined(xs)[order], *states)
     with (
         new_folder(folder) as draft,
@@ -70,7 +70,7 @@ def gather(folder: Path, study: Study, sources: Sequence[tuple[Path, int]]) -> N
 
 
 def _rows(columns: dict[str, np.ndarray], study: Study, lanes: np.ndarray) -> dict[str, np.ndarray]:
-    """{column: [these lanes, rows]} of a part."""
+    """Return {column: [lanes, rows]} of some lanes of a part."""
     return {name: x.reshape(study.lanes, -1)[lanes] for name, x in columns.items()}
 
 

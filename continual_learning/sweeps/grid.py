@@ -1,4 +1,4 @@
-"""A grid of settings: names and the values to try of each."""
+"""A grid of settings: their names and the values to try."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from continual_learning.studies.experiment import Experiment, MethodSpec, locate
 
 Value = bool | int | float | str | tuple[Any, ...] | None
 Configuration = dict[str, Value]
-"""{name: value}: one point of a grid."""
+"""One point of a grid: {name: value}."""
 
 MOST = 10_000
-"""Values of a range, at most: more are a slip of the pen."""
+"""The most values of a range; a range with more is a typing error."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Names, and the values to try of each; numbers of a name are all whole or none is.
+    """Names of settings, and the values to try for every name.
+
+    The numbers of a name are either all whole or all floats.
 
     Attributes:
-      values: {name: its values}, all different.
+      values: {name: its values}, which are all different.
     """
 
     values: Mapping[str, Sequence[Value]]
@@ -45,7 +47,7 @@ class Grid:
         return math.prod(map(len, self.values.values()))
 
     def configurations(self) -> list[Configuration]:
-        """Every combination; the last name changes fastest."""
+        """Return every combination of values, in which the last name changes fastest."""
         if len(self) > bounds.COUNT:
             raise StudyError(
                 f"The grid has {bounds.shown(len(self))} configurations; at most {bounds.COUNT:,} "
@@ -56,19 +58,19 @@ class Grid:
         return [dict(zip(names, chosen, strict=True)) for chosen in products]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; None is "none"."""
+        """Return the grid as plain data, with "none" for None."""
         return {name: [_plain(value) for value in values] for name, values in self.values.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Sequence[Any]]) -> Grid:
-        """The inverse of `to_dict`."""
+        """Return the grid that `to_dict` gave as plain data."""
         return cls({name: [_value(value) for value in values] for name, values in data.items()})
 
 
 def parse_range(text: str) -> list[int | float] | None:
-    """`0.01:0.05:0.005` as its numbers, both ends among them; None if this is no range.
+    """Return the numbers of `0.01:0.05:0.005`, with both ends, or None if the text is no range.
 
-    Computed in decimals, so that 0.01 + 2 · 0.005 is 0.02.
+    They are computed in decimals, so that 0.01 + 2 · 0.005 is 0.02.
     """
     parts = text.split(":")
     if len(parts) == 1:
@@ -78,12 +80,12 @@ def parse_range(text: str) -> list[int | float] | None:
         count = (last - first) / step
         if not -MOST < count < MOST:
             raise StudyError(
-                f"the range {text:.80} has more than {MOST:,} numbers, which are not tried."
+                f"the range {text:.80} has more than {MOST:,} numbers, which is not allowed."
             )
         steps = int(count)
     except StudyError:
         raise
-    except (ValueError, ArithmeticError):  # of a wrong number of parts, or of what they are
+    except (ValueError, ArithmeticError):  # a wrong number of parts, or parts that are no numbers
         raise StudyError(
             f"a range is FIRST:LAST:STEP, such as 0.01:0.05:0.005; got {text[:80]!r}."
         ) from None
@@ -98,7 +100,13 @@ def parse_range(text: str) -> list[int | float] | None:
 
 
 def value_of(experiment: Experiment, method: str, name: str) -> Value:
-    """What a name of a grid is in an experiment: its field, or its method's field or option."""
+    """Return the value of a name: a field of the experiment, or a field or option of the method.
+
+    Args:
+      experiment: the experiment.
+      method: the method.
+      name: the name of a setting.
+    """
     if name in experiment.fields():
         return experiment.value(name)
     chosen = experiment.methods[method]
@@ -108,7 +116,13 @@ def value_of(experiment: Experiment, method: str, name: str) -> Value:
 
 
 def apply(experiment: Experiment, method: str, configuration: Configuration) -> Experiment:
-    """The experiment with these settings, checked."""
+    """Return the experiment with these settings, which are checked.
+
+    Args:
+      experiment: the experiment.
+      method: the method of the settings.
+      configuration: the settings.
+    """
     fields = experiment.fields()
     return experiment.override(
         **{name if name in fields else f"{method}.{name}": v for name, v in configuration.items()}
@@ -116,7 +130,7 @@ def apply(experiment: Experiment, method: str, configuration: Configuration) -> 
 
 
 def text_of(value: Value) -> str:
-    """A value as it is written in a grid."""
+    """Return a value as text of a grid."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -126,11 +140,11 @@ def text_of(value: Value) -> str:
 
 def _tidy(values: Sequence[Value]) -> tuple[Value, ...]:
     if not values:
-        raise StudyError("there is no value to try.")
+        raise StudyError("there are no values to try.")
     if any(isinstance(value, float) for value in values):  # one type in all lanes and rows
         values = [float(value) if type(value) is int else value for value in values]
     if len(set(map(repr, values))) < len(values):
-        raise StudyError(f"a value is there twice: {', '.join(map(text_of, values))}.")
+        raise StudyError(f"a value is given twice: {', '.join(map(text_of, values))}.")
     return tuple(values)
 
 

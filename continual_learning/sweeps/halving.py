@@ -1,8 +1,8 @@
-"""Successive halving: all configurations for a while, the best of them for longer, and so on.
+"""Successive halving: all configurations run for a while, the best of them for longer, and so on.
 
-A rung is a folder of jobs, whose runs stop together. Those that are promoted go on from their
-states in the folders of the next rung, with the rows that they have; so what the last rung leaves
-is what a sweep of its configurations alone would have left.
+A rung is a folder of jobs, whose runs stop together. Promoted runs continue from their states in
+the folders of the next rung, with the rows that they have. So the last rung has the same results as
+a sweep of its configurations alone.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from continual_learning.studies.store import manifest
 from continual_learning.studies.store.files import remove_folder
 from continual_learning.studies.store.store import Store
 from continual_learning.studies.study import Study
-from continual_learning.sweeps import plan, run
+from continual_learning.sweeps import blocks, plan
 from continual_learning.sweeps.gather import gather
 from continual_learning.sweeps.grid import Configuration
 from continual_learning.sweeps.lanes import configurations, point
 from continual_learning.sweeps.sweep import Setup, Sweep, rung_folder
 
 Rank = Callable[[Path, Sequence[Configuration], int], list[Configuration]]
-"""(folder of jobs, configurations, steps of their runs) -> the configurations, the best first."""
+"""(folder of jobs, configurations, steps of their runs) -> the configurations, best first."""
 
 
 class Rung(NamedTuple):
     """A stage.
 
     Attributes:
-      configurations: how many run.
-      chunks: where their runs stop.
-      steps: the same in steps.
+      configurations: the number of configurations that run.
+      chunks: the chunks after which their runs stop.
+      steps: the steps after which they stop.
     """
 
     configurations: int
@@ -45,13 +45,19 @@ class Rung(NamedTuple):
 
 
 def rungs(experiment: Experiment, count: int, eta: int) -> list[Rung]:
-    """Stages from `count` configurations on: each keeps 1/eta of them, for eta times as long.
+    """Return the stages from `count` configurations on.
 
-    Stages end with a task where there are enough tasks for that, else with a chunk. There are as
-    many as configurations and length allow; the last one is whole runs.
+    Every stage keeps 1/eta of the configurations, for eta times as long. A stage ends with a task
+    if there are enough tasks, else with a chunk. There are as many stages as the number of
+    configurations and the length allow, and the runs of the last one are whole.
+
+    Args:
+      experiment: the experiment.
+      count: the number of configurations of the first stage.
+      eta: η of successive halving.
     """
     if eta < 2:
-        raise StudyError(f"--halving must be at least 2 (keep one of so many), got {eta}.")
+        raise StudyError(f"--halving must be at least 2 (one of so many is kept), got {eta}.")
     chunks = build.chunks(experiment)
     unit = chunks // experiment.tasks if experiment.tasks >= eta else 1
     stages = 1
@@ -73,14 +79,14 @@ def halve(
     setup: Setup,
     run_jobs: Callable[[Path], int],
 ) -> int:
-    """Runs the stages, or goes on with them; the exit code.
+    """Run the stages, or continue them; return the exit code.
 
     Args:
-      folder: of the sweep.
-      sweep: what is run; has η.
+      folder: the folder of the sweep.
+      sweep: the sweep, with its η.
       candidates: the configurations of the first rung.
-      rank: puts configurations in order.
-      setup: with what.
+      rank: sorts configurations, the best first.
+      setup: the setup of the sweep.
       run_jobs: (folder of jobs) -> exit code, 0 if all of them are finished.
     """
     assert sweep.halving is not None
@@ -95,7 +101,7 @@ def halve(
             setup = dataclasses.replace(setup, memory=None, lanes=_most_lanes(before[0]))
         if not trees.is_tree(here):
             programs = plan.programs(sweep.experiment, sweep.method, kept, sweep.seeds)
-            run.begin(here, run.divide(programs, setup), setup, rung.chunks)
+            blocks.begin(here, blocks.divide(programs, setup), setup, rung.chunks)
         if before is not None:
             _promote(before[0], here, list(sweep.grid.values))
         code = run_jobs(here)
@@ -106,14 +112,14 @@ def halve(
 
 
 def _most_lanes(folder: Path) -> int:
-    """Lanes that have fitted into a program."""
+    """Return the largest number of lanes that has fitted into a program."""
     return max(job.study.lanes for job in trees.read(folder).jobs.values())
 
 
 def _promote(before: Path, here: Path, names: Sequence[str]) -> None:
-    """Begins the jobs of a rung with the states and rows of the one before.
+    """Begin the jobs of a rung with the states and rows of the previous one.
 
-    A folder that a kill left without a state is made again.
+    A folder is made again if a killed process left it without a state.
     """
     old, new = trees.read(before), trees.read(here)
     where = {
@@ -123,7 +129,7 @@ def _promote(before: Path, here: Path, names: Sequence[str]) -> None:
     }
     for name, job in new.jobs.items():
         folder = new.folder(name)
-        store = Store.read(folder) if (folder / manifest.STUDY).exists() else None
+        store = Store.read(folder) if manifest.is_study(folder) else None
         if store is None or not (store.saved() or any(store.progress().values())):
             if folder.exists():
                 remove_folder(folder)

@@ -1,4 +1,4 @@
-"""Which configuration a lane of a sweep's study has."""
+"""The configurations of the lanes of a sweep's study."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from continual_learning.studies.study import Study
 from continual_learning.sweeps.grid import Configuration, Grid, value_of
 
 Point = tuple[Any, ...]
-"""The values of a configuration, which can be looked up."""
+"""The values of a configuration, as a key of dictionaries."""
 
 
 def configurations(study: Study, names: Sequence[str]) -> list[Configuration]:
-    """The settings of these names, of every lane: its own numbers, and what all lanes share."""
+    """Return the settings of every lane: its own numbers and the values that all lanes share."""
     [method] = study.methods
     shared = {name: value_of(study.experiment, method, name) for name in names}
     own = {name: values for name, values in study.hyper.items() if name in shared}
@@ -21,12 +21,12 @@ def configurations(study: Study, names: Sequence[str]) -> list[Configuration]:
 
 
 def point(configuration: Configuration) -> Point:
-    """The configuration as something that can be looked up."""
+    """Return a configuration as a key of dictionaries."""
     return tuple(configuration.values())
 
 
 def candidates(studies: Sequence[Study], grid: Grid) -> list[Configuration]:
-    """The configurations that studies run, in the order of the grid."""
+    """Return the configurations that studies run, in the order of the grid."""
     names = list(grid.values)
     run = {point(each): each for study in studies for each in configurations(study, names)}
     places = {name: {value: i for i, value in enumerate(grid.values[name])} for name in names}

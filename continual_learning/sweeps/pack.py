@@ -1,8 +1,8 @@
-"""How many lanes fit into the memory of a device: measured by compiling, not by running.
+"""How many lanes fit into the memory of a device, measured by compiling programs.
 
-What a compiled program needs is nearly a straight line in its lanes: what all share, and what each
-adds. Two programs of different size give the line, the line gives the size to use, and a program of
-that very size is compiled before it is believed.
+The memory of a compiled program is nearly a straight line in its lanes: a constant that all lanes
+share, and an amount that every lane adds. Two programs of different size give the line, the line
+gives the size to use, and a program of this size is compiled to confirm it.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from continual_learning.studies.study import Study
 from continual_learning.sweeps.plan import divide, lanes_of
 
 SHARE = 0.9
-"""Of the memory that is there: allocators round up, checkpoints need some, and compilers that try
-their kernels."""
+"""The share of the memory that programs may use. Allocators round up, and checkpoints and the
+compiler's trials of kernels need some memory, too."""
 
-_SMALL = 2  # lanes of the first program; of a single one, compilers make something else
-_TRIES = 6  # programs that are compiled, at most
+_SMALL = 2  # lanes of the first program; compilers treat a single lane differently
+_TRIES = 6  # the most programs that are compiled
 
 
 class Line(NamedTuple):
-    """Bytes of a device as a straight line in the lanes on it."""
+    """The bytes of a device as a straight line in the lanes on it."""
 
     fixed: float
     per_lane: float
 
     @classmethod
     def through(cls, measured: Mapping[int, float]) -> Line:
-        """The line through the two largest programs; through one and no bytes at no lanes."""
+        """Return the line through the two largest programs, or through zero and a single one."""
         (n, low), (m, high) = sorted({0: 0, **measured}.items())[-2:]
         slope = (high - low) / (m - n)
         return cls(low - slope * n, slope)
 
     def at(self, lanes: int) -> float:
-        """Bytes of so many lanes."""
+        """Return the bytes that so many lanes need."""
         return self.fixed + self.per_lane * lanes
 
     def most(self, limit: float) -> int:
-        """How many lanes need no more than `limit` bytes."""
+        """Return how many lanes need no more than `limit` bytes."""
         return int((limit - self.fixed) / self.per_lane) if self.per_lane > 0 else sys.maxsize
 
 
 class Fit(NamedTuple):
-    """How a study is to be divided.
+    """The division of a study.
 
     Attributes:
-      size: lanes of its largest block, on each device.
-      needed: bytes of a device that so many need, by the compiler's plan.
-      limit: bytes that there are.
-      measured: {lanes on a device: bytes by the compiler's plan} of every program looked at.
+      size: the lanes of its largest block, on every device.
+      needed: the bytes of a device that so many lanes need, by the compiler's plan.
+      limit: the bytes that are available.
+      measured: {lanes on a device: bytes by the compiler's plan} of every compiled program.
     """
 
     size: int
@@ -70,13 +70,13 @@ class Fit(NamedTuple):
 
 
 def fit(lanes: int, limit: int, bytes_at: Callable[[int], float]) -> Fit:
-    """The largest equal blocks of `lanes` lanes that stay within the limit.
+    """Return the largest equal blocks of `lanes` lanes that stay within the limit.
 
     Args:
-      lanes: to be run on one device.
-      limit: bytes of it.
-      bytes_at: (lanes) -> bytes that their program needs; infinite where it cannot be compiled
-        for want of memory: compilers try their kernels.
+      lanes: the lanes to run on one device.
+      limit: the bytes of the device.
+      bytes_at: (lanes) -> bytes that their program needs; infinite where there is too little memory
+        to compile it, because compilers try their kernels.
     """
     measured: dict[int, float] = {}
     known: dict[int, float] = {}
@@ -96,7 +96,7 @@ def fit(lanes: int, limit: int, bytes_at: Callable[[int], float]) -> Fit:
         if measured.get(too_many) == math.inf:
             guess = min(guess, math.isqrt(fitting * too_many))
         size = _even(lanes, min(max(guess, fitting), too_many - 1))
-        if len(measured) == 1 and size in measured:  # the line to the origin was too cautious
+        if len(measured) == 1 and size in measured:  # The line through zero was too cautious.
             size = min(2 * _SMALL, lanes)
     size = max(n for n in known if known[n] <= limit)
     return Fit(size, known[size], limit, known)
@@ -105,13 +105,13 @@ def fit(lanes: int, limit: int, bytes_at: Callable[[int], float]) -> Fit:
 def blocks(
     study: Study, limit: int | None = None, most: int | None = None, data: Any = None
 ) -> tuple[list[Study], Fit | None]:
-    """A study as blocks of lanes that fit into memory, and why these.
+    """Return a study as blocks of lanes that fit into memory, and the measurements.
 
     Args:
-      study: with one method.
-      limit: bytes of a device; None for `available()`.
-      most: lanes of a block, at most: nothing is measured then.
-      data: what all lanes share, if it is loaded already.
+      study: a study with one method.
+      limit: the bytes of a device; None for `available()`.
+      most: the most lanes of a block; nothing is measured if it is given.
+      data: the data that all lanes share, if it is loaded already.
     """
     if most is not None:
         return divide(study, most), None
@@ -131,7 +131,7 @@ def blocks(
                 return math.inf
             except NotImplementedError as error:
                 raise StudyError(
-                    f"{error} Say how many lanes a program may have: --lanes."
+                    f"{error} Give the number of lanes that a program may have: --lanes."
                 ) from None
 
     on_each = -(-study.lanes // len(devices))
@@ -140,7 +140,7 @@ def blocks(
 
 
 def available() -> int:
-    """Bytes of a device that a program may take: a share of what it has, or of what is free."""
+    """Return the bytes that a program may use: a share of a device's memory or of free memory."""
     stats = jax.devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:
         return int(SHARE * (stats["bytes_limit"] - stats.get("bytes_in_use", 0)))
@@ -148,7 +148,7 @@ def available() -> int:
 
 
 def size_of(count: float) -> str:
-    """Bytes in words: 1.5 GB."""
+    """Return bytes as text, such as 1.5 GB."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.3g} {unit}"
@@ -157,10 +157,10 @@ def size_of(count: float) -> str:
 
 
 def _free() -> int:
-    """Bytes of the machine that no process has, as far as this one may take them."""
+    """Return the free bytes of the machine that this process may use."""
     info = Path("/proc/meminfo")
     if not info.is_file():
-        raise StudyError("How much memory is free cannot be read here: say it with --memory.")
+        raise StudyError("The free memory of this machine cannot be read: give it with --memory.")
     [line] = [each for each in info.read_text().splitlines() if each.startswith("MemAvailable:")]
     free = int(line.split()[1]) * 1024
     group = [Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory.current")]
@@ -171,5 +171,5 @@ def _free() -> int:
 
 
 def _even(lanes: int, most: int) -> int:
-    """The largest of as few blocks as can be, if none has more than `most`."""
+    """Return the size of the largest of as few blocks as possible, of at most `most` lanes."""
     return -(-lanes // -(-lanes // most))

@@ -1,4 +1,4 @@
-"""From configurations to the programs that run them: numbers are lanes, all else is static."""
+"""The programs that run configurations: numbers become lanes, all other settings are static."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def programs(
     configurations: Sequence[Configuration],
     seeds: Sequence[int],
 ) -> list[Study]:
-    """A study for each combination of static settings, with a lane per configuration and seed.
+    """Return a study for every combination of static settings.
 
-    Every configuration is checked, so that a wrong one is told before anything runs. A setting of
-    which some values are numbers and some are not (`max_reset_fraction=none,0.02`) is static where
-    it is none, and a lane's number elsewhere.
+    A study has a lane per configuration and seed. Every configuration is checked, so that a wrong
+    one raises an error before anything runs. A setting with numbers and other values
+    (`max_reset_fraction=none,0.02`) is static where it is none, and a lane's number elsewhere.
 
     Args:
-      experiment: with all that is the same in all configurations.
-      method: whose settings they are.
-      configurations: each has the same names.
-      seeds: of each configuration.
+      experiment: the experiment, with all that is the same in all configurations.
+      method: the method of the settings.
+      configurations: configurations with the same names.
+      seeds: the seeds of every configuration.
     """
     known = settings(experiment, method)
     groups: dict[str, tuple[Configuration, list[Configuration]]] = {}
@@ -50,7 +50,13 @@ def programs(
 
 
 def check_values(experiment: Experiment, method: str, grid: Grid) -> None:
-    """Raises if a value of a grid is not valid, whatever the others are."""
+    """Raise an error if a value of a grid is not valid, whatever the others are.
+
+    Args:
+      experiment: the experiment.
+      method: the method of the settings.
+      grid: the grid.
+    """
     known = settings(experiment, method)
     for name, values in grid.values.items():
         check(known, method, name)
@@ -59,11 +65,11 @@ def check_values(experiment: Experiment, method: str, grid: Grid) -> None:
 
 
 def check_metric(study: Study, metric: str | None) -> None:
-    """Raises unless rows of a study will have this metric; nothing is run.
+    """Raise an error unless the rows of a study will have this metric, without running anything.
 
     Args:
-      study: with one method.
-      metric: its name; None needs no check.
+      study: a study with one method.
+      metric: the name of the metric; None needs no check.
     """
     if metric is None:
         return
@@ -77,13 +83,19 @@ def check_metric(study: Study, metric: str | None) -> None:
 
 
 def lanes_of(study: Study, first: int, end: int) -> Study:
-    """The study of some of its lanes."""
+    """Return the study of a range of its lanes.
+
+    Args:
+      study: the study.
+      first: the first lane.
+      end: the lane after the last one.
+    """
     hyper = {name: values[first:end] for name, values in study.hyper.items()}
     return dataclasses.replace(study, seeds=study.seeds[first:end], hyper=hyper)
 
 
 def divide(study: Study, size: int) -> list[Study]:
-    """Blocks of at most `size` lanes, as few as can be, whose sizes differ by at most one."""
+    """Return as few blocks as possible of at most `size` lanes, whose sizes differ by 0 or 1."""
     count = -(-study.lanes // size)
     ends = [study.lanes * k // count for k in range(count + 1)]
     return [lanes_of(study, *pair) for pair in itertools.pairwise(ends)]

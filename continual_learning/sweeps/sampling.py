@@ -1,7 +1,7 @@
-"""Points of a grid that Optuna suggests, batch by batch, each batch side by side.
+"""Points of a grid that Optuna suggests in batches, whose configurations run side by side.
 
-What was asked and what became of it is kept in a file of Optuna's, `optuna.log`; settings are
-numbers of their values in the grid there.
+Optuna's file `optuna.log` keeps the suggestions and their scores. It stores a setting as the number
+of its value in the grid.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from continual_learning.sweeps.lanes import Point, candidates, point
 from continual_learning.sweeps.sweep import Sweep, batch_folder, first_jobs
 
 FILE = "optuna.log"
-_PATIENCE = 10  # suggestions per configuration that is wanted, until Optuna has nothing new
+_PATIENCE = 10  # the most suggestions for one new configuration
 
 Scores = dict[Point, float]
-"""{configuration that came to its end: mean final performance}."""
+"""{configuration of a finished run: mean final performance}."""
 
 
 class Suggestions:
-    """What Optuna suggests for a grid.
+    """The suggestions of Optuna for a grid.
 
     Args:
-      folder: of the sweep; its file is there.
-      grid: where the points are from.
+      folder: the folder of the sweep, which holds Optuna's file.
+      grid: the grid of the points.
     """
 
     def __init__(self, folder: Path, grid: Grid):
@@ -45,15 +45,15 @@ class Suggestions:
             direction="maximize",
             load_if_exists=True,
         )
-        # Not the same draws again when a sweep goes on.
+        # The seed changes so that a resumed sweep does not repeat its draws.
         self._study.sampler = optuna.samplers.TPESampler(seed=len(self._study.trials))
 
     def waiting(self) -> dict[Point, int]:
-        """{configuration that was asked for: its trial}, of those that nothing was told of."""
+        """Return {configuration: its trial} of the suggestions without a score."""
         return self._trials("RUNNING")
 
     def ask(self, count: int) -> list[Configuration]:
-        """Up to `count` configurations that were not asked for before."""
+        """Return up to `count` configurations that were not suggested before."""
         known, found = {**self.waiting(), **self._trials("COMPLETE", "PRUNED")}, []
         space, count = self._space(), min(count, len(self._grid) - len(known))
         for _ in range(_PATIENCE * count):
@@ -69,18 +69,18 @@ class Suggestions:
         return found
 
     def tell(self, trial: int, score: float | None) -> None:
-        """What a configuration came to; None if it was dropped before its end."""
+        """Report the score of a configuration, or None if it was dropped before its end."""
         if score is None:
             self._study.tell(trial, state=self._state("PRUNED"))
         else:
             self._study.tell(trial, -math.inf if math.isnan(score) else score)
 
     def forget(self, trial: int) -> None:
-        """A configuration is not run."""
+        """Report that a configuration will not run."""
         self._study.tell(trial, state=self._state("FAIL"))
 
     def tried(self) -> int:
-        """Configurations of which something was told."""
+        """Return the number of configurations with a report."""
         return len(self._trials("COMPLETE", "PRUNED"))
 
     def _trials(self, *states: str) -> dict[Point, int]:
@@ -95,7 +95,7 @@ class Suggestions:
         return {name: values[params[name]] for name, values in self._grid.values.items()}
 
     def _space(self) -> dict[str, Any]:
-        """Numbers in order are neighbours, all else is not."""
+        """Return Optuna's search space, in which only sorted numbers have an order."""
         make, space = self._optuna.distributions, {}
         for name, values in self._grid.values.items():
             numbers = all(type(value) in (int, float) for value in values)
@@ -115,13 +115,13 @@ def sample(
     run: Callable[[Path, Sequence[Configuration]], int],
     score: Callable[[Path], Scores],
 ) -> int:
-    """Runs batches until there were as many trials as the sweep wants; the exit code.
+    """Run batches until the sweep has all its trials; return the exit code.
 
     Args:
-      folder: of the sweep.
-      sweep: has the grid, how many trials there are to be and how many are in a batch.
-      run: (folder of a batch, its configurations) -> exit code; goes on with a batch that is there.
-      score: (folder of a batch) -> what it came to.
+      folder: the folder of the sweep.
+      sweep: the sweep, with its grid, its number of trials and the size of a batch.
+      run: (folder of a batch, its configurations) -> exit code; continues a batch that exists.
+      score: (folder of a batch) -> the scores of its configurations.
     """
     assert sweep.trials is not None and sweep.batch is not None
     suggestions, number = Suggestions(folder, sweep.grid), 0
@@ -132,13 +132,13 @@ def sample(
             begun = trees.read(jobs).jobs.values()
             asked = candidates([job.study for job in begun], sweep.grid)
         else:
-            for trial in waiting.values():  # asked for by a process that was killed then
+            for trial in waiting.values():  # A killed process asked for these.
                 suggestions.forget(trial)
             asked = suggestions.ask(min(sweep.batch, sweep.trials - suggestions.tried()))
             waiting = suggestions.waiting()
         if not asked:
             if suggestions.tried() < sweep.trials:
-                trees.note(folder, f"Optuna names no more than these {suggestions.tried()} points.")
+                trees.note(folder, f"Optuna knows no more than these {suggestions.tried()} points.")
             return 0
         if any(point(each) in waiting for each in asked):
             code = run(place, asked)

@@ -1,4 +1,4 @@
-"""Which settings of a sweep are best."""
+"""The choice of the best settings of a sweep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from continual_learning.analysis.loading import load
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import spec
 from continual_learning.studies.experiment import Experiment
-from continual_learning.studies.store import manifest
+from continual_learning.studies.folder import open_study
 from continual_learning.studies.store.files import write_file
 from continual_learning.studies.store.parts import HYPER
 from continual_learning.studies.study import Study
@@ -24,13 +24,13 @@ from continual_learning.sweeps.sweep import Sweep
 
 
 class Final(NamedTuple):
-    """How a run of a sweep ended.
+    """The final result of a run of a sweep.
 
     Attributes:
       configuration: its settings.
       seed: its seed.
-      score: final performance; NaN if it diverged.
-      rows: all that was measured in the last task, as bytes.
+      score: its final performance; NaN if it diverged.
+      rows: all measurements of the last task, as bytes.
     """
 
     configuration: Configuration
@@ -44,9 +44,9 @@ class Ranked(NamedTuple):
 
     Attributes:
       configuration: the settings.
-      scores: [seeds].
-      mean: of the scores; −∞ if a seed diverged, which no choice should risk.
-      rows: all that was measured in the last task of every seed, as bytes.
+      scores: [seeds], the final performance of every seed.
+      mean: the mean of the scores; −∞ if a seed diverged, so that it is not chosen.
+      rows: all measurements of the last task of every seed, as bytes.
     """
 
     configuration: Configuration
@@ -56,12 +56,12 @@ class Ranked(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """All that is known of a sweep's configurations.
+    """The ranking of a sweep's configurations.
 
     Attributes:
-      metric: what is ranked.
-      best: the highest mean first; of equals, the first of the grid.
-      behind: configurations that have not come to their end with all seeds.
+      metric: the metric of the ranking.
+      best: the configurations, highest mean first; equals are in the order of the grid.
+      behind: the configurations that have not finished with all seeds.
     """
 
     metric: str
@@ -83,18 +83,19 @@ def rank(
     metric: str | None = None,
     steps: int | None = None,
 ) -> Ranking:
-    """Configurations by their mean final performance over seeds.
+    """Return configurations by their mean final performance over seeds.
 
-    Final performance is the mean of the metric over the rows of the last task, as the last point
-    of curves in bins of a task. Rows in which it was not measured (NaN) are left out; a run in
-    which it is infinite, or was never measured there, has diverged.
+    Final performance is the mean of the metric over the rows of the last task, as in the last point
+    of curves in bins of a task. Rows without the metric (NaN) are left out. A run has diverged if
+    the metric is infinite, or was never measured, in the last task.
 
     Args:
-      sweep: what was run.
-      candidates: which configurations to rank, in order.
-      folders: of the studies that ran them.
-      metric: in place of the sweep's.
-      steps: where runs are looked at, if not at their end: the last task is the one under way.
+      sweep: the sweep.
+      candidates: the configurations to rank, in order.
+      folders: the folders of the studies that ran them.
+      metric: the metric that replaces the sweep's.
+      steps: the steps after which runs are compared, if not at their end; the last task is then the
+        current one.
     """
     metric, found = metric or sweep.metric, {}
     for folder in folders:
@@ -103,7 +104,7 @@ def rank(
             for final in finals:
                 found.setdefault(point(final.configuration), {})[final.seed] = final
     if metric is None:
-        raise StudyError("There are no rows yet: go on with the sweep.")
+        raise StudyError("There are no rows yet: resume the sweep.")
     best, behind = [], []
     for configuration in candidates:
         finals = found.get(point(configuration), {})
@@ -114,12 +115,12 @@ def rank(
         mean = float(values.mean()) if np.isfinite(values).all() else -np.inf
         rows = tuple(finals[seed].rows for seed in sweep.seeds)
         best.append(Ranked(configuration, values, mean, rows))
-    best.sort(key=lambda each: -each.mean)  # stable: equals stay in the order of the grid
+    best.sort(key=lambda each: -each.mean)  # stable: equals keep the order of the grid
     return Ranking(metric, best, behind)
 
 
 def describe(ranking: Ranking, most: int = 10) -> str:
-    """The best configurations as a table."""
+    """Return the best configurations as a table."""
     settings = list(ranking.best[0].configuration) if ranking.best else []
     rows = [["", *settings, "mean", "IQM", "lowest", "highest", "seeds"]]
     for place, each in enumerate(ranking.best[:most], 1):
@@ -145,7 +146,7 @@ def describe(ranking: Ranking, most: int = 10) -> str:
 
 
 def _identical(ranking: Ranking) -> list[str]:
-    """Sentences about settings that gave the same rows in every seed, in all that was measured."""
+    """Return sentences about settings that gave identical rows in all seeds and metrics."""
     places: dict[tuple[bytes, ...], list[str]] = {}
     for place, each in enumerate(ranking.best, 1):
         if each.rows:
@@ -162,14 +163,20 @@ def _identical(ranking: Ranking) -> list[str]:
 
 
 def best(sweep: Sweep, ranking: Ranking) -> Experiment:
-    """What is to be reported, with the best settings."""
+    """Return the reported experiment with the best settings."""
     if not ranking.best or not np.isfinite(ranking.best[0].mean):
-        raise StudyError("No configuration came to its end without diverging: nothing to choose.")
+        raise StudyError("No configuration ended without diverging: there is nothing to choose.")
     return apply(sweep.reported, sweep.method, ranking.best[0].configuration)
 
 
 def write_best(path: Path, sweep: Sweep, ranking: Ranking) -> None:
-    """Writes what is to be reported as a file for `continual run`, and why these settings."""
+    """Write the reported experiment with the best settings, as a file for `continual run`.
+
+    Args:
+      path: the file.
+      sweep: the sweep.
+      ranking: the ranking of its configurations.
+    """
     chosen = best(sweep, ranking)
     first = ranking.best[0]
     settings = ", ".join(f"{name} = {text_of(v)}" for name, v in first.configuration.items())
@@ -184,8 +191,8 @@ def write_best(path: Path, sweep: Sweep, ranking: Ranking) -> None:
 def _finals(
     folder: Path, sweep: Sweep, metric: str | None, steps: int | None
 ) -> tuple[str, Iterator[Final]]:
-    """The metric, and the runs of a study that have come to their end."""
-    study = Study.from_dict(manifest.read(folder)[0])
+    """Return the metric, and the finished runs of a study."""
+    study = open_study(folder).study
     frame, end = load(folder), study.experiment.steps if steps is None else steps
     if metric is None:
         try:

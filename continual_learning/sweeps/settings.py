@@ -1,4 +1,4 @@
-"""What can be swept: names of settings, which of them are numbers, and grids from text."""
+"""The settings that a sweep can vary, and grids from text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Setting(NamedTuple):
     """A name that a grid may have.
 
     Attributes:
-      field: of the experiment or the method; None for an option of the reset method.
-      number: whether lanes of one program may differ in it.
-      whole: whether its number in the experiment is whole, so that those of a grid are.
-      types: of an option: bool, str, or int and float.
+      field: the field of the experiment or the method; None for an option of the reset method.
+      number: whether lanes of one program may have different numbers.
+      whole: whether its number in the experiment is whole, so that those of a grid are whole.
+      types: the types of an option: bool, str, or int and float.
     """
 
     field: Field | None
@@ -33,7 +33,7 @@ class Setting(NamedTuple):
     types: tuple[type, ...] = ()
 
     def parse(self, text: str) -> list[Value]:
-        """`0.01:0.05:0.005`, `100,1000` or `none,0.02` as values; lists are divided by `;`."""
+        """Return the values of `0.01:0.05:0.005`, `100,1000` or `none,0.02`; `;` divides lists."""
         if self.field is not None and self.field.expected.startswith("a list"):
             return [self.field.parse(part) for part in text.split(";")]
         several = parse_range(text) if self.number else None
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
         return [self._parse(part.strip()) for part in text.split(",")]
 
     def is_lane(self, value: Value) -> bool:
-        """Whether a value is a lane's own number; else a program has it."""
+        """Return whether a value is a lane's own number, or else one of the whole program."""
         return self.number and type(value) in (int, float)
 
     def _parse(self, text: str) -> Value:
@@ -63,10 +63,11 @@ class Setting(NamedTuple):
 
 
 def settings(experiment: Experiment, method: str) -> dict[str, Setting]:
-    """All that can be swept of a method: {name: setting}.
+    """Return {name: setting} of all settings that a sweep of a method can vary.
 
-    Fields of the experiment, fields of the method, options of its reset method. Numbers of the
-    method, of its options and of the agent itself are lanes of a program; all else is static.
+    They are fields of the experiment, fields of the method, and options of its reset method.
+    Numbers of the method, of its options and of the agent are lanes of a program, and all other
+    settings are static.
     """
     if method not in experiment.methods:
         raise unknown(f"method of {experiment.name}", method, experiment.methods)
@@ -88,14 +89,20 @@ def settings(experiment: Experiment, method: str) -> dict[str, Setting]:
 
 
 def parse(experiment: Experiment, method: str, texts: Sequence[str]) -> Grid:
-    """`["max_reset=0.01:0.05:0.005", "every=100,1000"]` as a grid of a method's settings."""
+    """Return the grid of `["max_reset=0.01:0.05:0.005", "every=100,1000"]`.
+
+    Args:
+      experiment: the experiment.
+      method: the method whose settings the grid has.
+      texts: names and their values.
+    """
     known, found = settings(experiment, method), {}
     for text in texts:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not name or not values:
             raise StudyError(f"--grid {text}: write NAME=VALUES, such as max_reset=0.01,0.02.")
         if name in found:
-            raise StudyError(f"--grid: {name} is there twice.")
+            raise StudyError(f"--grid: {name} is given twice.")
         check(known, method, name)
         with located(f"--grid {name}"):
             found[name] = known[name].parse(values)
@@ -103,6 +110,12 @@ def parse(experiment: Experiment, method: str, texts: Sequence[str]) -> Grid:
 
 
 def check(known: Mapping[str, Setting], method: str, name: str) -> None:
-    """Raises if a name is no setting."""
+    """Raise an error if a name is no setting.
+
+    Args:
+      known: the settings.
+      method: the method of the settings, for the message.
+      name: the name to check.
+    """
     if name not in known:
         raise unknown(f"setting of {method}", name, known)

@@ -1,4 +1,4 @@
-"""How far a sweep is: which rungs and batches there are, and their jobs."""
+"""The progress of a sweep, with its rungs, its batches and their jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from continual_learning.sweeps.sweep import Sweep, first_jobs, read, rung_folder
 
 
 def describe(folder: Path) -> str:
-    """A line for the sweep, one for each rung and batch, and those of their jobs."""
+    """Return a line for the sweep, one for every rung and batch, and those of their jobs."""
     sweep = read(folder)
     if trees.is_tree(folder):
         return states.describe(trees.read(folder))
@@ -40,7 +40,7 @@ def describe(folder: Path) -> str:
 
 
 def _rungs(folder: Path, place: Path, sweep: Sweep, count: int) -> list[str]:
-    """Of the sweep in a folder, the rungs that are in a place."""
+    """Return the lines of the rungs in a place: the folder of a sweep or of a batch."""
     assert sweep.halving is not None
     stages, whole = rungs(sweep.experiment, count, sweep.halving), build.chunks(sweep.experiment)
     lines = []

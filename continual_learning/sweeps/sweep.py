@@ -1,4 +1,4 @@
-"""What a sweep is, as data: `sweep.toml` of its folder."""
+"""A sweep as data, and `sweep.toml` of its folder."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ from continual_learning.sweeps.grid import Grid
 
 FILE, BEST = "sweep.toml", "best.toml"
 FIRST_SEED = 1000
-"""Seeds to tune on begin here, those to report at 0."""
+"""The first seed to tune on; seeds to report begin at 0."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """Settings of a method to be tried, and what for.
+    """The settings of a method to try, and the experiment to choose them for.
 
     Attributes:
-      experiment: what is run, with all that is not in the grid.
-      reported: what the settings are chosen for; it differs from `experiment` where one tunes on
-        a smaller budget or on another task.
-      method: whose settings.
+      experiment: the experiment to run, with all that is not in the grid.
+      reported: the experiment that the settings are chosen for; it differs from `experiment` if the
+        sweep has a smaller budget or another task.
+      method: the method of the settings.
       grid: the settings.
-      seeds: every configuration is run with each. None is one of those to be reported, which are
-        0 to `reported.seeds` − 1: performance on seeds that chose the settings flatters them.
-      metric: what is to be high at the end; None for what `analysis` takes for its main metric.
+      seeds: the seeds of every configuration. They differ from the reported seeds, 0 to
+        `reported.seeds` − 1, because performance on seeds that chose the settings is biased
+        upwards.
+      metric: the metric that should be high at the end; None for the main metric of `analysis`.
       halving: η of successive halving; None for whole runs of all configurations.
-      trials: how many points of the grid a sampler chooses; None for all of them.
+      trials: how many points of the grid a sampler chooses; None for all points.
       batch: how many of these run side by side.
-      plugins: the files of users that it may need: all that are loaded when it is made.
+      plugins: the files of users that it may need, which are all files loaded when it is made.
     """
 
     experiment: Experiment
@@ -88,7 +89,7 @@ class Sweep:
             raise StudyError(f"seeds must be whole numbers from 0, got {bounds.shown(seeds)}.")
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the sweep as plain data."""
         data = {
             "experiment": spec.to_dict(self.experiment),
             "reported": spec.to_dict(self.reported),
@@ -105,7 +106,7 @@ class Sweep:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Sweep:
-        """The inverse of `to_dict`; loads its plug-ins unless it is only read."""
+        """Return the sweep that `to_dict` gave; load its plug-ins unless it is only read."""
         needed = plugins.from_dict(data)
         return cls(
             spec.from_dict(data["experiment"]),
@@ -123,12 +124,12 @@ class Sweep:
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """With what a sweep is run.
+    """The setup that runs a sweep.
 
     Attributes:
-      memory: bytes of a device that a program may take; None for what is there.
-      lanes: of a program at most; None for as many as fit, which is measured.
-      launcher: who runs jobs, plain data as `jobs.toml` has it; None for this process.
+      memory: the bytes of a device that a program may use; None for the available memory.
+      lanes: the most lanes of a program; None for as many as fit, which is measured.
+      launcher: the launcher of jobs, as plain data of `jobs.toml`; None for this process.
     """
 
     memory: int | None = None
@@ -146,17 +147,17 @@ class Setup:
             raise StudyError(f"launcher must be a table, got {bounds.shown(self.launcher)}.")
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data: what is not None."""
+        """Return the values that are not None, as plain data."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 def is_sweep(folder: Path) -> bool:
-    """Whether a folder is that of a sweep."""
+    """Return whether a folder is the folder of a sweep."""
     return (folder / FILE).is_file()
 
 
 def begun(folder: Path, sweep: Sweep) -> bool:
-    """Whether a folder has this sweep; raises if it has another one, or something else."""
+    """Return whether a folder holds this sweep; raise an error if it holds something else."""
     if is_sweep(folder):
         manifest.check_same(folder, read(folder).to_dict(), manifest.plain(sweep.to_dict()))
         return True
@@ -166,7 +167,13 @@ def begun(folder: Path, sweep: Sweep) -> bool:
 
 
 def write(folder: Path, sweep: Sweep, setup: Setup) -> None:
-    """Writes `sweep.toml`, as the first of what makes a sweep."""
+    """Write `sweep.toml`, the first file of a sweep.
+
+    Args:
+      folder: the folder of the sweep.
+      sweep: the sweep.
+      setup: the setup that runs it.
+    """
     data = {
         "schema": manifest.SCHEMA,
         "setup": manifest.plain(setup.to_dict()),
@@ -177,12 +184,12 @@ def write(folder: Path, sweep: Sweep, setup: Setup) -> None:
 
 
 def read(folder: Path) -> Sweep:
-    """The sweep of a folder."""
+    """Return the sweep of a folder."""
     return _read(folder)[0]
 
 
 def read_setup(folder: Path) -> Setup:
-    """With what the sweep of a folder was begun."""
+    """Return the setup with which the sweep of a folder was begun."""
     return _read(folder)[1]
 
 
@@ -201,23 +208,23 @@ def _read(folder: Path) -> tuple[Sweep, Setup]:
 
 
 def rung_folder(folder: Path, number: int) -> Path:
-    """Where a rung of successive halving has its jobs."""
+    """Return the folder of the jobs of a rung of successive halving."""
     return folder / "rungs" / f"{number:02}"
 
 
 def batch_folder(folder: Path, number: int) -> Path:
-    """Where a batch of a sampler is: as a sweep of its configurations."""
+    """Return the folder of a batch of a sampler, which is like that of a sweep."""
     return folder / "batches" / f"{number:03}"
 
 
 def first_jobs(folder: Path) -> Path:
-    """Where the jobs of all configurations of a sweep or a batch are."""
+    """Return the folder of the jobs of all configurations of a sweep or a batch."""
     first = rung_folder(folder, 0)
     return first if first.is_dir() else folder
 
 
 def last_jobs(folder: Path) -> list[Path]:
-    """Where the longest runs so far are: the last rung of halving, of each batch of a sampler."""
+    """Return the folders of the longest runs so far: the last rung of the sweep or every batch."""
     batches = sorted(folder.glob("batches/*"))
     if batches:
         return [place for batch in batches for place in last_jobs(batch)]

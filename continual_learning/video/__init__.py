@@ -1,1 +1,1 @@
-"""Pictures of a robot: with MuJoCo's own renderer, or as a sketch where there is no OpenGL."""
+"""Videos of a robot, by MuJoCo's own renderer or as a sketch if there is no OpenGL."""

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 TORSO = 1
-"""MuJoCo's number of the body that is followed: the first after the world."""
+"""MuJoCo's index of the body that the camera follows: the first one after the world."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Camera:
-    """Where a picture is taken from, in the terms of MuJoCo's free camera.
+    """The camera of a picture, described like MuJoCo's free camera.
 
     Attributes:
       lookat: [3], the point in the middle of the picture.
-      distance: from there, in m.
-      azimuth: direction in which it looks, in degrees; at 90 the robot runs to the right.
-      elevation: likewise; below 0 it looks down.
-      fovy: vertical field of view, in degrees.
+      distance: the distance to that point, in m.
+      azimuth: the direction of view in degrees; at 90 the robot runs to the right.
+      elevation: the angle of view in degrees; below 0 the camera looks down.
+      fovy: the vertical field of view in degrees.
     """
 
     lookat: np.ndarray
@@ -31,18 +31,18 @@ class Camera:
 
     @classmethod
     def following(cls, model: Any, data: Any) -> Camera:
-        """Looks at the torso from where it is now; heights stay, so that a fall shows.
+        """Return a camera that follows the torso at a constant height, so that a fall shows.
 
         Args:
-          model: MuJoCo's, of a robot that stands on z = 0.
-          data: MuJoCo's, with positions of the bodies.
+          model: MuJoCo's model of a robot that stands on z = 0.
+          data: MuJoCo's data, with positions of the bodies.
         """
         height = 0.6 * model.body_pos[TORSO, 2]
         return cls(np.array([*data.xpos[TORSO, :2], height]), fovy=model.vis.global_.fovy)
 
     @property
     def axes(self) -> np.ndarray:
-        """[3, 3]: to the right, up, and forward."""
+        """The directions to the right, up and forward [3, 3]."""
         azimuth, elevation = np.radians([self.azimuth, self.elevation])
         cos, sin = np.cos(azimuth), np.sin(azimuth)
         forward = [np.cos(elevation) * cos, np.cos(elevation) * sin, np.sin(elevation)]
@@ -51,17 +51,17 @@ class Camera:
 
     @property
     def position(self) -> np.ndarray:
-        """[3], where it is."""
+        """The position of the camera [3]."""
         return self.lookat - self.distance * self.axes[2]
 
     def focal(self, height: int) -> float:
-        """Pixels of 1 m at a distance of 1 m, in a picture of that height."""
+        """Return the pixels that 1 m takes at a distance of 1 m, in a picture of that height."""
         return height / 2 / np.tan(np.radians(self.fovy) / 2)
 
     def project(self, points: np.ndarray, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels […, 2], from the top left, and depths […] in m of points […, 3].
+        """Return pixels […, 2] from the top left, and depths […] in m, of points […, 3].
 
-        Pixels make sense where the depth is above 0.
+        Pixels are meaningful where the depth is above 0.
         """
         right, up, depth = np.moveaxis((points - self.position) @ self.axes.T, -1, 0)
         scale = self.focal(height) / np.where(depth > 0, depth, np.nan)

@@ -15,17 +15,17 @@ from continual_learning.envs.errors import OpenGLError
 from continual_learning.video.camera import Camera
 
 _ADVICE = (
-    "Set MUJOCO_GL before the start: to egl (no display; the driver of a GPU, or the packages "
-    "libegl1 and libgl1-mesa-dri), to osmesa (no display; the package libosmesa6) or to glfw (a "
-    "display)"
+    "Set MUJOCO_GL before the start: to egl (needs no display, but the driver of a GPU or the "
+    "packages libegl1 and libgl1-mesa-dri), to osmesa (needs no display, but the package "
+    "libosmesa6) or to glfw (needs a display)"
 )
 
 
 def choose_platform() -> None:
-    """Without a display, has MuJoCo use EGL where that is installed, unless MUJOCO_GL says how.
+    """Make MuJoCo use EGL if there is no display, EGL is installed and MUJOCO_GL is not set.
 
-    MuJoCo itself would use GLFW, which needs a display. It reads the variable when it is imported;
-    later than that, this does nothing.
+    MuJoCo itself would use GLFW, which needs a display. It reads MUJOCO_GL when it is imported;
+    after that, this function does nothing.
     """
     display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if sys.platform != "linux" or display or "mujoco" in sys.modules:
@@ -35,12 +35,12 @@ def choose_platform() -> None:
 
 
 def import_mujoco() -> Any:
-    """MuJoCo; where MUJOCO_GL keeps it from being imported, the error says so."""
+    """Return the module of MuJoCo; raise an OpenGLError if MUJOCO_GL keeps it from loading."""
     try:
         import mujoco
     except ModuleNotFoundError:
         raise
-    except Exception as error:  # whatever the libraries of a platform raise
+    except Exception as error:  # the libraries of a platform raise errors of any kind
         chosen = os.environ.get("MUJOCO_GL", "")
         raise OpenGLError(
             f"MuJoCo cannot be imported with MUJOCO_GL={chosen}: {_reason(error)}. {_ADVICE}, "
@@ -50,18 +50,18 @@ def import_mujoco() -> Any:
 
 
 class OpenGL:
-    """Draws a robot as MuJoCo shows it; `close` it.
+    """A drawer that shows a robot as MuJoCo does; `close` it after use.
 
     Args:
-      model: MuJoCo's, of the robot.
-      width: of a picture, in pixels.
-      height: likewise.
+      model: MuJoCo's model of the robot.
+      width: the width of a picture in pixels.
+      height: the height of a picture in pixels.
 
     Raises:
       OpenGLError: OpenGL does not work here.
     """
 
-    # MuJoCo ends the process when it is asked to start again after a failure.
+    # MuJoCo ends the process if it is started again after a failure.
     _failure: ClassVar[str | None] = None
 
     def __init__(self, model: Any, width: int, height: int):
@@ -76,21 +76,21 @@ class OpenGL:
         self._data = mujoco.MjData(self._model)
 
         class Renderer(mujoco.Renderer):
-            # One that could not start is closed too, and must find these.
+            # MuJoCo also closes a renderer that could not start, and needs these attributes for it.
             _gl_context = None
             _mjr_context = None
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # GLFW warns of what is raised below
+                warnings.simplefilter("ignore")  # GLFW warns about errors that are raised below
                 self._renderer: Any = Renderer(self._model, height, width)
-        except Exception as error:  # whatever the libraries of a platform raise
+        except Exception as error:  # the libraries of a platform raise errors of any kind
             why = f"MuJoCo's renderer cannot start: {_reason(error)}"
             OpenGL._failure = f"{why}. {_ADVICE}; or draw a sketch."
             raise OpenGLError(OpenGL._failure) from error
 
     def frame(self, q: np.ndarray) -> np.ndarray:
-        """A picture, uint8 [height, width, 3], of the robot at positions `q` [q_size]."""
+        """Return a picture uint8 [height, width, 3] of the robot at positions `q` [q_size]."""
         self._data.qpos[:] = q
         self._mujoco.mj_forward(self._model, self._data)
         view = Camera.following(self._model, self._data)
@@ -103,10 +103,10 @@ class OpenGL:
         return self._renderer.render()
 
     def close(self) -> None:
-        """Frees what OpenGL holds."""
+        """Free what OpenGL holds."""
         self._renderer.close()
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, in a line."""
+    """Return the type and the message of an error in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")

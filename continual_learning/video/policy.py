@@ -1,4 +1,4 @@
-"""The policy of a study's newest checkpoint, and what it does in chosen tasks."""
+"""The policy of a study's newest checkpoint, and its behavior in chosen tasks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.common.normalizer import Normaliser
+from continual_learning.agents.common.normalizer import Normalizer
 from continual_learning.agents.common.tasks import ACTIONS, EPISODES, STREAM
 from continual_learning.agents.ppo.actions import actions_of
 from continual_learning.envs.base import Environment, Task
+from continual_learning.envs.catalog import OnDevice
 from continual_learning.envs.episodes import Episodes, Live
 from continual_learning.envs.robots import Robot
 from continual_learning.envs.robots.delayed import Delayed, DelayedState
-from continual_learning.envs.streams import TaskStream
 from continual_learning.networks import DiagonalGaussian
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.studies import build
@@ -35,61 +35,64 @@ class Trained:
     """A policy as a study has trained it so far.
 
     Attributes:
-      experiment: of the study.
-      stream: its tasks.
-      method: that trained it.
-      seed: with which.
-      numbers: {name: number} of its lane's own.
-      alike: how many lanes of the seed fit what was asked; this is the first of them.
-      key: of the seed.
-      params: of the policy.
-      normaliser: statistics of the observations; () if they are not normalised.
-      task: number of the task that it was trained on last.
-      options: what the physics asks of the compiler.
+      experiment: the experiment of the study.
+      method: the method that trained it.
+      seed: the seed of its run.
+      numbers: {name: number}, the lane's own numbers.
+      alike: how many lanes of the seed match the request; this is the first of them.
+      key: the key of the seed.
+      params: the weights of the policy.
+      normalizer: statistics of the observations; () if they are not normalized.
+      task: the number of the task that it was trained on last.
+      built: the stream, with the length of episodes and the options of the compiler.
     """
 
     experiment: Experiment
-    stream: TaskStream
     method: str
     seed: int
     numbers: Mapping[str, float]
     alike: int
     key: jax.Array
     params: Any
-    normaliser: Any
+    normalizer: Any
     task: int
-    options: Mapping[str, Any]
+    built: OnDevice
 
     @property
     def env(self) -> Environment:
-        """The robot, with its delays if it has any."""
-        return self.stream.environment
+        """The environment: the robot, with its delays if it has any."""
+        return self.built.stream.environment
 
     @property
     def robot(self) -> Robot:
-        """The robot alone."""
+        """The robot without delays."""
         env: Any = self.env
         while isinstance(env, Delayed):
             env = env.env
         return env
 
     @property
+    def released(self) -> bool:
+        """Whether the friction is that of the model, whatever the task says."""
+        return getattr(self.experiment.stream, "friction", None) == "as_released"
+
+    @property
     def last_task(self) -> dict[str, float]:
-        """Parameters of the task that it was trained on last."""
-        task = self.stream.task(jax.random.fold_in(self.key, STREAM), jnp.int32(self.task))
+        """The parameters of the task that it was trained on last."""
+        task = self.built.stream.task(jax.random.fold_in(self.key, STREAM), jnp.int32(self.task))
         return {name: float(value) for name, value in task.items()}
 
 
 class Played(NamedTuple):
-    """What a policy did; everything [tasks, steps, …], as it was before the step.
+    """The states of a played policy before every step, all [tasks, steps, …].
 
     Attributes:
-      q: float32 [tasks, steps, q_size], positions.
-      speed: float32, of the torso along x, in m/s.
-      length: int32, steps into the episode.
-      total: float32, rewards of the episode so far.
-      episode: int32, 1 for the first.
-      reward: float32, of the step.
+      q: float32 [tasks, steps, q_size], the positions.
+      speed: float32, the speed of the torso along x, in m/s.
+      length: int32, the steps of the episode so far.
+      total: float32, the sum of the episode's rewards so far.
+      episode: int32, the number of the episode, from 1 on.
+      reward: float32, the reward of the step.
       ended: bool, whether the step ended the episode.
     """
 
@@ -108,13 +111,13 @@ def trained(
     seed: int | None = None,
     lane: Mapping[str, float] | None = None,
 ) -> Trained:
-    """The policy in the newest checkpoint; another process may be writing the study.
+    """Return the policy in the newest checkpoint; another process may be writing the study.
 
     Args:
-      path: folder of the study.
-      method: may be left out if there is only one.
-      seed: the first if left out.
-      lane: {name: number}, what its lane has of its own; the first that has, if left out.
+      path: the folder of the study.
+      method: the method; None if there is only one.
+      seed: the seed; None for the first.
+      lane: {name: number}, numbers of its lane; None for the first lane.
     """
     load_plugins(path)
     store = Store.read(path)
@@ -129,8 +132,7 @@ def trained(
     lanes = _lanes(path, study, seed, lane or {})
 
     built = build.stream(experiment)
-    stream = built.stream
-    env = stream.environment
+    env = built.stream.environment
     like = jax.eval_shape(lambda: _like(experiment, env))
     found = store.restore(method, like, lane=lanes[0])
     if found is None:
@@ -142,21 +144,20 @@ def trained(
     last = (int(state["iteration"]) - 1) // experiment.value("iterations_per_task")
     return Trained(
         experiment,
-        stream,
         method,
         study.seeds[lanes[0]],
         {name: values[lanes[0]] for name, values in study.hyper.items()},
         len(lanes),
         state["key"],
         state["params"]["policy"],
-        state["normaliser"],
+        state["normalizer"],
         last,
-        built.options,
+        built,
     )
 
 
 def _lanes(path: Path, study: Study, seed: int | None, numbers: Mapping[str, float]) -> list[int]:
-    """The lanes of a seed that have these numbers; of the first seed with any, if it is None."""
+    """Return the lanes of a seed, or of the first seed that has any, with these numbers."""
     if seed is not None and seed not in study.seeds:
         raise unknown(f"seed of {path}", seed, map(str, dict.fromkeys(study.seeds)))
     for name, number in numbers.items():
@@ -181,12 +182,12 @@ def _lanes(path: Path, study: Study, seed: int | None, numbers: Mapping[str, flo
 def tasks_of(
     trained: Trained, frictions: Sequence[float] = (), changes: Mapping[str, float] | None = None
 ) -> list[dict[str, float]]:
-    """The tasks to play, one per friction: the last one of training, with other values.
+    """Return the tasks to play, one per friction: the last one of training, with other values.
 
     Args:
-      trained: whose tasks these are.
-      frictions: that of training's last task, if there is none.
-      changes: {parameter: value}, for all of them.
+      trained: the policy.
+      frictions: the frictions; if there is none, that of the last task.
+      changes: {parameter: value} of all tasks.
     """
     changes, task = dict(changes or {}), trained.last_task
     for name in changes:
@@ -198,21 +199,21 @@ def tasks_of(
         frictions = [changes["friction"]]
     for name, value in [*changes.items(), *(("friction", value) for value in frictions)]:
         _check_value(trained, name, value)
-    if trained.experiment.value("friction") == "as_released":
-        task["friction"] = trained.robot.usual_friction  # whatever the task says
+    if trained.released:
+        task["friction"] = trained.robot.usual_friction
     return [{**task, **changes, "friction": f} for f in frictions or [task["friction"]]]
 
 
 def play(
     trained: Trained, tasks: Sequence[Mapping[str, float]], steps: int, *, stochastic: bool = False
 ) -> Played:
-    """Plays all tasks side by side, from the same first states, as one program.
+    """Play all tasks side by side, from the same first states, as one program.
 
     Args:
       trained: the policy.
-      tasks: every parameter of each.
-      steps: how many; an episode that ends as in training is followed by another.
-      stochastic: whether actions are drawn, as in training, or the mean ones.
+      tasks: all parameters of every task.
+      steps: the number of steps; a new episode follows one that ends as in training.
+      stochastic: whether actions are drawn, as in training, or are the mean ones.
     """
     program = _program(trained, steps, stochastic)
     stacked = {
@@ -220,20 +221,20 @@ def play(
         for name in trained.env.parameters
     }
     body, length, total, reward, ended = jax.device_get(
-        program(trained.params, trained.normaliser, stacked)
+        program(trained.params, trained.normalizer, stacked)
     )
     before = np.cumsum(ended, axis=1, dtype=np.int32) - ended
     return Played(body.q, body.qd[..., 0], length, total, 1 + before, reward, ended)
 
 
 def actor(trained: Trained, stochastic: bool) -> Callable[..., jax.Array]:
-    """(params, normaliser, key, observations [n, observation_size]) -> actions [n, action_size]."""
+    """Return (params, normalizer, key, observations [n, size]) -> actions [n, action_size]."""
     experiment = trained.experiment
     network = _network(experiment, trained.env)
 
-    def act(params: Any, normaliser: Any, key: jax.Array, observations: jax.Array) -> jax.Array:
-        if experiment.value("normalise_observations"):
-            observations = normaliser.normalise(observations)
+    def act(params: Any, normalizer: Any, key: jax.Array, observations: jax.Array) -> jax.Array:
+        if experiment.value("normalize_observations"):
+            observations = normalizer.normalize(observations)
         outputs = jnp.asarray(network.apply(params, observations))
         gaussian = DiagonalGaussian.from_outputs(outputs)
         action, limit = (
@@ -246,16 +247,16 @@ def actor(trained: Trained, stochastic: bool) -> Callable[..., jax.Array]:
 
 
 def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., Any]:
-    """(params, normaliser, {parameter: [tasks]}) -> arrays [tasks, steps, …]."""
+    """Return a function (params, normalizer, {parameter: [tasks]}) -> arrays [tasks, steps, …]."""
     act = actor(trained, stochastic)
-    # Every start is a new one: from the same one, mean actions would do the same again.
-    episodes = Episodes(trained.env, 1, trained.experiment.value("episode_length"), restart="fresh")
+    # Every episode has a new start, because mean actions from the same start repeat themselves.
+    episodes = Episodes(trained.env, 1, trained.built.length, restart="fresh")
     starts, draws = (jax.random.fold_in(trained.key, use) for use in (EPISODES, ACTIONS))
 
-    def one(params: Any, normaliser: Any, task: Task) -> Any:
+    def one(params: Any, normalizer: Any, task: Task) -> Any:
         def step(live: Live, number: jax.Array) -> tuple[Live, Any]:
             key = jax.random.fold_in(draws, number)
-            action = act(params, normaliser, key, live.observation)
+            action = act(params, normalizer, key, live.observation)
             after, reached = episodes.step(live, action, task)
             state = live.state
             seen = _body(state.env), state.length, state.total, reached.reward, reached.ended
@@ -264,47 +265,46 @@ def _program(trained: Trained, steps: int, stochastic: bool) -> Callable[..., An
         live = episodes.live(episodes.begin(starts, task), task)
         return jax.lax.scan(step, live, jnp.arange(steps))[1]
 
-    options = dict(trained.options)
+    options = dict(trained.built.options)
     return jax.jit(jax.vmap(one, (None, None, 0)), compiler_options=options)
 
 
 def _network(experiment: Experiment, env: Environment) -> Any:
-    """The policy."""
+    """Return the network of the policy."""
     return experiment.networks.build("policy", actions_of(env).outputs)
 
 
 def _body(state: Any) -> Any:
-    """The robot's body in a state of its environment, without what only the solver reads."""
+    """Return the robot's body in a state of its environment, without the start of the solver."""
     while isinstance(state, DelayedState):
         state = state.env
     return state.body._replace(warm=(), seen=())
 
 
 def _like(experiment: Experiment, env: Environment) -> dict[str, Any]:
-    """What is read of a lane's `PPOState`."""
+    """Return the parts of a lane's `PPOState` that are read from the checkpoint."""
     key = jax.random.key(0)
     network = _network(experiment, env)
     start = (
-        Normaliser.start(env.observation_size) if experiment.value("normalise_observations") else ()
+        Normalizer.start(env.observation_size) if experiment.value("normalize_observations") else ()
     )
     return {
         "key": key,
         "params": {"policy": network.init(key, jnp.zeros((1, env.observation_size)))},
-        "normaliser": start,
+        "normalizer": start,
         "iteration": jnp.zeros((), jnp.int32),
     }
 
 
 def _check_value(trained: Trained, name: str, value: float) -> None:
-    experiment = trained.experiment
     valid = math.isfinite(value)
     says = "a number"
-    if name.removesuffix("_high").endswith("_delay"):
-        longest = experiment.value(f"longest_{name.removesuffix('_high')}")
+    longest = getattr(trained.experiment.stream, f"longest_{name.removesuffix('_high')}", None)
+    if longest is not None:
         valid, says = value in range(longest + 1), f"a whole number up to {longest}"
     elif name == "friction":
         valid, says = valid and value > 0, "above 0"
-        if experiment.value("friction") == "as_released":
+        if trained.released:
             usual = trained.robot.usual_friction
             valid = value == usual
             says = f"{usual:g}, for in this study it never acts (friction = as_released)"

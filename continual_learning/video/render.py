@@ -1,4 +1,4 @@
-"""From the folder of a study to a video of its policy."""
+"""Videos of the policies of studies."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from continual_learning import extras
 from continual_learning.envs.errors import OpenGLError
 from continual_learning.schema.errors import StudyError, unknown
-from continual_learning.studies.store import manifest
-from continual_learning.studies.study import Study
+from continual_learning.studies.contents import load_plugins
+from continual_learning.studies.folder import open_study
 from continual_learning.video import opengl
 from continual_learning.video.watchable import check_watchable
 
@@ -29,14 +29,14 @@ FPS = 30.0
 
 
 class Drawer(Protocol):
-    """Makes pictures of a robot."""
+    """An object that draws a robot."""
 
     def frame(self, q: np.ndarray) -> np.ndarray:
-        """A picture, uint8 [height, width, 3], of the robot at positions `q` [q_size]."""
+        """Return a picture uint8 [height, width, 3] of the robot at positions `q` [q_size]."""
         ...
 
     def close(self) -> None:
-        """Frees what it holds."""
+        """Free what the drawer holds."""
         ...
 
 
@@ -56,34 +56,35 @@ def render(
     fps: float = FPS,
     force: bool = False,
 ) -> Path:
-    """Writes a video, in real time, of the policy in a study's newest checkpoint.
+    """Write a video of the policy in a study's newest checkpoint, in real time.
 
     Args:
-      path: folder of the study, which another process may be writing.
-      out: the file, .mp4 or .gif; if left out, an MP4 in the current folder, named after the
+      path: the folder of the study; another process may still write to it.
+      out: the file, .mp4 or .gif; by default an MP4 in the current folder, named after the
         experiment, the method, the seed and the lane's own numbers.
-      method: may be left out if there is only one.
-      seed: the first if left out.
-      lane: {name: number}, where lanes of a seed differ; of those that have them, the first.
-      frictions: a panel each; if left out, that of the task that was trained on last.
-      changes: {task parameter: value}, in all panels.
-      steps: of the environment.
-      stochastic: whether actions are drawn, as in training, or the mean ones.
-      renderer: "mujoco" (OpenGL), "sketch", or "auto": MuJoCo's if it starts.
-      size: width and height of a panel, even.
-      fps: most frames in a second; steps are left out to stay below.
-      force: whether a file that is there may be replaced.
+      method: the method; it may be left out if there is only one.
+      seed: the seed; by default the first.
+      lane: {name: number} to choose among a seed's lanes; the first lane that has these numbers.
+      frictions: frictions, with a panel for each; by default that of the task trained on last.
+      changes: {task parameter: value} for all panels.
+      steps: the number of environment steps.
+      stochastic: whether actions are sampled as in training; otherwise they are the mean actions.
+      renderer: "mujoco" (OpenGL), "sketch", or "auto" for MuJoCo's renderer if it starts.
+      size: the width and height of a panel, both even.
+      fps: the largest number of frames in a second; steps are skipped to stay below it.
+      force: whether an existing file may be replaced.
 
     Returns:
-      The file.
+      The path of the file.
     """
-    check_watchable(path, Study.from_dict(manifest.read(path)[0]).experiment)
+    load_plugins(path)
+    check_watchable(path, open_study(path).study.experiment)
     for extra in ("brax", "video"):
         extras.require(extra)
     _check(steps, renderer, size, fps)
     if renderer != "sketch":
         opengl.choose_platform()
-    opengl.import_mujoco()  # said here if it cannot be, before what needs it is imported
+    opengl.import_mujoco()  # fails here, before modules that need MuJoCo are imported
     from continual_learning.studies import launch
     from continual_learning.video import policy, writing
 
@@ -119,12 +120,12 @@ def render(
 
 
 def open_drawer(renderer: Renderer, model: Any, size: tuple[int, int]) -> Drawer:
-    """MuJoCo's renderer, or a sketch; for "auto", the sketch where OpenGL does not work.
+    """Return MuJoCo's renderer or a sketch; for "auto", the sketch if OpenGL does not work.
 
     Args:
       renderer: one of `RENDERERS`.
-      model: MuJoCo's, of the robot.
-      size: width and height of a picture.
+      model: MuJoCo's model of the robot.
+      size: the width and height of a picture.
     """
     if renderer != "sketch":
         try:
@@ -147,15 +148,15 @@ def frames(
     dt: float,
     stride: int,
 ) -> Iterator[np.ndarray]:
-    """Pictures of all tasks side by side, labelled, of every `stride`-th step.
+    """Yield labeled pictures of all tasks side by side, for every `stride`-th step.
 
     Args:
-      drawer: of one panel.
-      played: what happened, [tasks, steps, …].
-      tasks: parameters of each.
-      usual: values that need not be told.
-      dt: seconds in a step.
-      stride: 1 for every step.
+      drawer: the drawer of one panel.
+      played: the recorded episodes [tasks, steps, …].
+      tasks: the parameters of the tasks.
+      usual: values that labels leave out.
+      dt: the seconds in a step.
+      stride: the number of steps between pictures; 1 for every step.
     """
     from continual_learning.video import panels
 
@@ -169,7 +170,7 @@ def frames(
                 played.episode[i, step],
             )
             lines = panels.task_text(task, usual), moment
-            row.append(panels.labelled(drawer.frame(played.q[i, step]), lines))
+            row.append(panels.labeled(drawer.frame(played.q[i, step]), lines))
         yield panels.side_by_side(row)
 
 

@@ -1,4 +1,4 @@
-"""A robot drawn with lines and circles: no OpenGL, only NumPy and Pillow."""
+"""Pictures of a robot made of lines and circles, by NumPy and Pillow without OpenGL."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from continual_learning.video.camera import TORSO, Camera
 
 _mujoco: Any = mujoco  # its names have no types
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 SMOOTH = 2
-"""Pictures are drawn so many times larger, then made smaller, which smooths the edges."""
+"""Pictures are drawn larger by this factor and then reduced, which smooths the edges."""
 
-SKY: Colour = (236, 242, 248)
-LIGHT: Colour = (217, 223, 230)
-DARK: Colour = (193, 201, 211)
-INK: Colour = (92, 103, 117)
-SHADOW: Colour = (70, 80, 96)
-LIMBS: tuple[Colour, ...] = ((205, 92, 52), (228, 150, 74), (62, 104, 150))
-"""Colours of the torso, of what hangs on it, and of the ends."""
+SKY: Color = (236, 242, 248)
+LIGHT: Color = (217, 223, 230)
+DARK: Color = (193, 201, 211)
+INK: Color = (92, 103, 117)
+SHADOW: Color = (70, 80, 96)
+LIMBS: tuple[Color, ...] = ((205, 92, 52), (228, 150, 74), (62, 104, 150))
+"""Colors of the torso, of the parts attached to it, and of the ends."""
 
 TILE = 1.0  # m
 FAR = 24  # tiles into the distance
-NEAR = 0.1  # m from the camera; what is nearer is not drawn
+NEAR = 0.1  # m from the camera; nearer points are not drawn
 
 
 class _Shape(NamedTuple):
-    """A capsule, or a ball, for which both ends are the same.
+    """A capsule, or a ball if both ends are equal.
 
     Attributes:
-      ends: [2, 3], centres of the two ends.
-      radius: in m.
-      colour: of its middle.
+      ends: [2, 3], the centers of the two ends.
+      radius: the radius in m.
+      color: the color of its middle.
     """
 
     ends: np.ndarray
     radius: float
-    colour: Colour
+    color: Color
 
 
 class Sketch:
-    """Draws a robot on a chequered ground with a tile, and a tick with its x, every metre.
+    """A drawer of a robot on a checkered ground with tiles of 1 m and their x coordinates.
 
-    Capsules and balls are drawn as they are, other shapes as the balls around them.
+    Capsules and balls have their true shapes; other shapes are drawn as balls around them.
 
     Args:
-      model: MuJoCo's, of the robot.
-      width: of a picture, in pixels.
-      height: likewise.
+      model: MuJoCo's model of the robot.
+      width: the width of a picture in pixels.
+      height: the height of a picture in pixels.
     """
 
     def __init__(self, model: Any, width: int, height: int):
@@ -62,7 +62,7 @@ class Sketch:
         self._font = ImageFont.load_default(max(9 * SMOOTH, self._size[1] // 28))
 
     def frame(self, q: np.ndarray) -> np.ndarray:
-        """A picture, uint8 [height, width, 3], of the robot at positions `q` [q_size]."""
+        """Return a picture uint8 [height, width, 3] of the robot at positions `q` [q_size]."""
         self._data.qpos[:] = q
         _mujoco.mj_forward(self._model, self._data)
         camera = Camera.following(self._model, self._data)
@@ -74,7 +74,7 @@ class Sketch:
         return np.asarray(image.reduce(SMOOTH))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: a sketch holds no resources."""
 
     def _shapes(self) -> list[_Shape]:
         model, data = self._model, self._data
@@ -118,7 +118,7 @@ class Sketch:
                 draw.text(tuple(line[1]), f"{number * TILE:g}", INK, self._font, "ma")
 
     def _shadow(self, image: Image.Image, camera: Camera, shapes: list[_Shape]) -> None:
-        """Of a light right above."""
+        """Draw the shadow of a light right above the robot."""
         mask = Image.new("L", self._size)
         draw = ImageDraw.Draw(mask)
         turns = np.linspace(-np.pi / 2, np.pi / 2, 12)
@@ -134,20 +134,20 @@ class Sketch:
         image.paste(SHADOW, mask=mask)
 
     def _robot(self, image: Image.Image, camera: Camera, shapes: list[_Shape]) -> None:
-        """The shapes, the farthest first."""
+        """Draw the shapes, the farthest first."""
         draw = ImageDraw.Draw(image)
         focal = camera.focal(self._size[1])
         ends, depths = camera.project(np.stack([s.ends for s in shapes]), *self._size)
         for i in np.argsort(-depths.mean(axis=1)):
-            colour, radii = shapes[i].colour, shapes[i].radius * focal / depths[i]
-            _capsule(draw, ends[i], radii + SMOOTH, _mixed(colour, (0, 0, 0), 0.55))
-            _capsule(draw, ends[i], radii, colour)
+            color, radii = shapes[i].color, shapes[i].radius * focal / depths[i]
+            _capsule(draw, ends[i], radii + SMOOTH, _mixed(color, (0, 0, 0), 0.55))
+            _capsule(draw, ends[i], radii, color)
             lit = ends[i] - np.stack([0.15 * radii, 0.35 * radii], axis=-1)
-            _capsule(draw, lit, 0.4 * radii, _mixed(colour, (255, 255, 255), 0.3))
+            _capsule(draw, lit, 0.4 * radii, _mixed(color, (255, 255, 255), 0.3))
 
 
-def _capsule(draw: ImageDraw.ImageDraw, ends: np.ndarray, radii: np.ndarray, fill: Colour) -> None:
-    """A capsule with `ends` [2, 2] and `radii` [2] in pixels."""
+def _capsule(draw: ImageDraw.ImageDraw, ends: np.ndarray, radii: np.ndarray, fill: Color) -> None:
+    """Draw a capsule with `ends` [2, 2] and `radii` [2] in pixels."""
     along = ends[1] - ends[0]
     across = np.array([-along[1], along[0]]) / max(float(np.hypot(*along)), 1e-6)
     sides = np.stack([ends + radii[:, None] * across, ends - radii[:, None] * across])
@@ -156,6 +156,6 @@ def _capsule(draw: ImageDraw.ImageDraw, ends: np.ndarray, radii: np.ndarray, fil
         draw.ellipse([x - radius, y - radius, x + radius, y + radius], fill)
 
 
-def _mixed(colour: Colour, other: Colour, share: float) -> Colour:
-    red, green, blue = (round(a + share * (b - a)) for a, b in zip(colour, other, strict=True))
+def _mixed(color: Color, other: Color, share: float) -> Color:
+    red, green, blue = (round(a + share * (b - a)) for a, b in zip(color, other, strict=True))
     return red, green, blue

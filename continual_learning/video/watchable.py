@@ -1,4 +1,4 @@
-"""Which studies can be filmed; it imports nothing that films."""
+"""The check whether a study can be filmed; it imports nothing that films."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from continual_learning.studies.experiment import Experiment
 
 
 def check_watchable(path: Path, experiment: Experiment) -> None:
-    """Raise unless the experiment of a folder has a robot to film, and a policy that is read."""
-    if (experiment.stream.kind, experiment.agent.kind) == ("robot", "ppo"):
+    """Raise a StudyError unless the experiment has a robot to film and a policy to read."""
+    if experiment.stream.filmed and experiment.agent.kind == "ppo":
         return
     raise StudyError(
-        f"{path} is a study of {experiment.name}, which cannot be filmed: only robots can "
-        "(slippery_ant, slippery_humanoid, delayed_ant, or an experiment of yours of the kind "
-        f"'control'). Its curves: continual report {path}"
+        f"{path} is a study of {experiment.name}, which cannot be filmed: only robots can that PPO "
+        "controls (slippery_ant, slippery_humanoid, delayed_ant, or a stream of yours that says "
+        f"`filmed = True`). Its curves: continual report {path}"
     )

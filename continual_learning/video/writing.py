@@ -1,4 +1,4 @@
-"""Pictures as a video: MP4 or GIF, complete or not there."""
+"""Pictures as an MP4 or GIF video; a file exists only when it is complete."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from continual_learning.studies.store.files import draft_of
 
 
 def check_path(path: Path, force: bool = False) -> None:
-    """Raises unless a video may be written there; to be asked before the work.
+    """Raise a StudyError unless a video may be written there; call it before the work.
 
     Args:
-      path: of the file.
-      force: whether a file that is there may be replaced.
+      path: the path of the file.
+      force: whether an existing file may be replaced.
     """
     if path.suffix.lower() not in _WRITERS:
         valid = ", ".join(f"{path.stem or 'video'}{suffix}" for suffix in _WRITERS)
@@ -29,19 +29,19 @@ def check_path(path: Path, force: bool = False) -> None:
     if path.is_dir():
         raise StudyError(f"{path} is a folder: name a file in it.")
     if path.exists() and not force:
-        raise StudyError(f"{path} is there already: choose another name, or replace it (--force).")
+        raise StudyError(f"{path} already exists: choose another name, or replace it (--force).")
 
 
 def write(path: Path, frames: Iterable[np.ndarray], fps: float) -> int:
-    """Writes a video; a file at `path` is replaced when the new one is complete.
+    """Write a video; it replaces a file at `path` only when it is complete.
 
     Args:
-      path: as `check_path` allows; its folder is made.
-      frames: uint8 [height, width, 3], at least one, all of one size; for MP4 an even one.
-      fps: frames in a second. GIF counts hundredths of a second, and rounds.
+      path: a path that `check_path` allows; missing folders are created.
+      frames: at least one picture uint8 [height, width, 3], all of one size, which is even for MP4.
+      fps: the frames in a second. A GIF rounds the time of a frame to hundredths of a second.
 
     Returns:
-      How many frames there were.
+      The number of frames.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, counted = draft_of(path), _Counted(frames)
@@ -54,7 +54,7 @@ def write(path: Path, frames: Iterable[np.ndarray], fps: float) -> int:
 
 
 class _Counted:
-    """What an iterable yields, counted."""
+    """An iterable that counts its items."""
 
     def __init__(self, frames: Iterable[np.ndarray]):
         self._frames = frames
@@ -71,7 +71,7 @@ def _write_mp4(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
     first = next(frames)
     size = f"{first.shape[1]}x{first.shape[0]}"
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", f"{fps:.6g}", "-i", "-"]
-    # H.264 in yuv420p is what every player knows; the index goes to the front, for browsers.
+    # Every player knows H.264 in yuv420p; browsers need the index at the front.
     wanted = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", "-movflags", "+faststart"]
     words = [ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error", *given, *wanted]
     words += ["-f", "mp4", f"file:{path}"]
@@ -83,7 +83,7 @@ def _write_mp4(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
             for frame in frames:
                 process.stdin.write(frame.tobytes())
             process.stdin.close()
-        except BrokenPipeError:  # it has ended, and says why
+        except BrokenPipeError:  # ffmpeg has ended, and its output says why
             pass
         except BaseException:
             process.kill()
@@ -94,7 +94,7 @@ def _write_mp4(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
 
 
 def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
-    # Without dithering, what stands still has the same colours in every frame.
+    # Without dithering, parts that stand still have the same colors in every frame.
     images = (Image.fromarray(f).quantize(256, dither=Image.Dither.NONE) for f in frames)
     next(images).save(
         path,

@@ -63,7 +63,7 @@ def sharpness() -> Any:
         rows += theme.records(
             kappa=[_kappa(kappa)] * len(utility), utility=utility, r=np.asarray(share)
         )
-    colours = {_kappa(kappa): colour for kappa, colour in SHARPNESS.items()}
+    colors = {_kappa(kappa): color for kappa, color in SHARPNESS.items()}
     chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_line()
@@ -74,11 +74,11 @@ def sharpness() -> Any:
                 axis=alt.Axis(grid=False, tickCount=6),
             ),
             y=alt.Y("r:Q", title="share r of the unit that is reset"),
-            color=theme.scale(colours, "kappa"),
+            color=theme.scale(colors, "kappa"),
         )
         .properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     )
-    return theme.finish(chart, [f"Shape {cpr.shape}, ρ = {cpr.max_reset:g}, centre 1."])
+    return theme.finish(chart, [f"Shape {cpr.shape}, ρ = {cpr.max_reset:g}, center 1."])
 
 
 def _kappa(value: float) -> str:
@@ -114,7 +114,7 @@ def one_reset(method: ResetMethod) -> dict[str, np.ndarray]:
 
 
 def changes(name: str) -> Any:
-    """A map of every kernel: how far each entry was moved by one reset."""
+    """Return a map of every kernel: how far each entry was moved by one reset."""
     kernels = one_reset(METHODS[name])
     most = round(float(max(kernel.max() for kernel in kernels.values())), 4)
     panels = []
@@ -172,7 +172,7 @@ KINDS = ("an array [environments]", "a number known at trace time", "zero: not i
 
 
 def sparsity() -> Any:
-    """The mass matrix of an ant and the Jacobian of a foot at the ground, by kind of entry."""
+    """Return the mass matrix of an ant and the Jacobian of a foot, by kind of entry."""
     panels, velocities = [], 14
     titles = ("mass matrix: its lower triangle", "contact of a foot: normal, two tangents")
     for title, entries, rows in zip(titles, ant_entries(), (velocities, 3), strict=True):
@@ -199,7 +199,7 @@ def sparsity() -> Any:
     return theme.finish(alt.hconcat(*panels, spacing=22))
 
 
-_COLOURS = ["#ffffff", "#0072B2"]
+_COLORS = ["#ffffff", "#0072B2"]
 _BARE = alt.Axis(ticks=False, domain=False, grid=False, labelAngle=0)
 
 
@@ -208,7 +208,7 @@ def _side(i: int) -> str:
 
 
 def main(folder: Path = HERE) -> None:
-    """Writes all figures."""
+    """Write all figures."""
     figures.save(figures.make("util_comp"), folder / "cpr_shapes.svg")
     figures.save(sharpness(), folder / "cpr_sharpness.svg")
     figures.save(sparsity(), folder / "physics_sparsity.svg")

@@ -20,8 +20,8 @@ def data(n=96, seed=0):
     """Classes that a linear network can tell apart."""
     rng = np.random.default_rng(seed)
     labels = np.arange(n, dtype=np.int32) % CLASSES
-    centres = np.array([[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]], np.float32)
-    images = np.clip(centres[labels] + rng.normal(size=(n, FEATURES)) * 0.1, 0, 1)
+    centers = np.array([[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]], np.float32)
+    images = np.clip(centers[labels] + rng.normal(size=(n, FEATURES)) * 0.1, 0, 1)
     images = images.astype(np.float32)
     return ClassifierData(*map(jnp.asarray, (images[:72], labels[:72], images[72:], labels[72:])))
 
@@ -71,7 +71,7 @@ def test_rows(run):
     assert rows[1]["step"].tolist() == [[54, 72]] * 2
     assert rows[1]["task"].tolist() == [[1, 1]] * 2
     assert rows[2]["units_reset"][0, -1] > rows[0]["units_reset"][0, -1] > 0
-    assert {"dormant_ratio", "linearised_ratio", "srank", "parameter_norm"} <= rows[0].keys()
+    assert {"dormant_ratio", "linearized_ratio", "srank", "parameter_norm"} <= rows[0].keys()
     ranks = {"srank", "stable_rank", "effective_rank", "feature_rank"}
     for name, values in rows[0].items():
         assert np.isfinite(values[:, -1]).all()  # ranks only there

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.agents.common.normalizer import Normaliser
+from continual_learning.agents.common.normalizer import Normalizer
 from continual_learning.agents.ppo.config import PPOConfig
 from continual_learning.agents.ppo.returns import gae, shifted
 from continual_learning.agents.ppo.train import ppo
@@ -33,7 +33,7 @@ CONFIG = {
     "rollout": STEPS,
     "epochs": 1,
     "minibatches": 1,
-    "normalise_observations": True,
+    "normalize_observations": True,
     "reward_scale": 0.1,
     "reward_floor": 0.25,
     "reward_ceiling": 5.0,
@@ -105,21 +105,21 @@ def test_metrics_of_the_environment_are_summed(run):
     assert run.column("big").tolist() == [0, 2, 2, 0] + [10] * 4
 
 
-def test_normaliser(run):
+def test_normalizer(run):
     seen = [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5]
     for chunk, count in enumerate([0, 10, 20]):
-        normaliser = Normaliser(*(x[0] for x in run.states[chunk].normaliser))
-        assert normaliser.samples == count * ENVS
+        normalizer = Normalizer(*(x[0] for x in run.states[chunk].normalizer))
+        assert normalizer.samples == count * ENVS
         if count:
-            np.testing.assert_allclose(normaliser.mean, [np.mean(seen[:count])], rtol=1e-5)
-            np.testing.assert_allclose(normaliser.std, [np.std(seen[:count])], rtol=1e-5)
+            np.testing.assert_allclose(normalizer.mean, [np.mean(seen[:count])], rtol=1e-5)
+            np.testing.assert_allclose(normalizer.std, [np.std(seen[:count])], rtol=1e-5)
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 3])
 def test_value_loss_and_explained_variance_by_hand(run, chunk):
     """The first iteration of a chunk, from the state before it.
 
-    It covers the normalised observations (that of the bootstrap value too), the scale and then
+    It covers the normalized observations (that of the bootstrap value too), the scale and then
     the bounds of rewards, and what termination (chunk 1) and truncation (chunk 3) do.
     """
     before, rows = jax.tree.map(lambda x: x[0], (run.states[chunk], run.rows[chunk]))
@@ -127,8 +127,8 @@ def test_value_loss_and_explained_variance_by_hand(run, chunk):
     observation = (step % 7).astype(np.float32)
     reward = (observation + 1) * 0.1 + (10 if chunk == 3 else 0)
     ends, last = step % 7 == 6, np.float32((step[-1] + 1) % 7)
-    normaliser = Normaliser(*map(jnp.asarray, before.normaliser))
-    seen = normaliser.normalise(jnp.asarray([*observation, last])[:, None])
+    normalizer = Normalizer(*map(jnp.asarray, before.normalizer))
+    seen = normalizer.normalize(jnp.asarray([*observation, last])[:, None])
     values = VALUE.apply(before.params["value"], seen)
     targets, _ = gae(
         jnp.clip(jnp.asarray(reward, jnp.float32), 0.25, 5.0)[:, None],
@@ -189,7 +189,7 @@ def test_reset_methods_act(run):
 
 def test_diagnostics(run):
     for prefix in ("policy_", "value_", ""):
-        for name in ("dormant_ratio", "linearised_ratio", "low_variance_ratio"):
+        for name in ("dormant_ratio", "linearized_ratio", "low_variance_ratio"):
             ratio = run.column(prefix + name)
             assert ((ratio >= 0) & (ratio <= 1)).all()
         for name in ("srank", "stable_rank", "effective_rank", "feature_rank"):

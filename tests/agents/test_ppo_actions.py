@@ -64,7 +64,7 @@ def test_the_loss_of_a_choice_by_hand():
         jnp.array([3.0]),
         clip_ratio=0.2,
         entropy_coefficient=0.1,
-        normalise=False,
+        normalize=False,
     )
     entropy = 0.5 * np.log(2) + 0.5 * np.log(4)
     np.testing.assert_allclose(loss, -3.6 - 0.1 * entropy, rtol=1e-6)
@@ -118,7 +118,7 @@ def host(stream=None, **options):
 
 @pytest.fixture(scope="module")
 def run():
-    run = HostRun(host(normalise_observations=True), 2)
+    run = HostRun(host(normalize_observations=True), 2)
     yield run
     pids = run.program._pool.pids
     run.program.close()
@@ -139,7 +139,7 @@ def test_rows_of_the_host(run):
 
 def test_the_host_resumes_exactly(run):
     again = HostRun.__new__(HostRun)
-    again.program = host(normalise_observations=True).program(
+    again.program = host(normalize_observations=True).program(
         range(2), jax.vmap(jax.random.key)(jnp.arange(2)), {}
     )
     try:
@@ -154,37 +154,41 @@ def test_the_host_resumes_exactly(run):
 
 
 def test_lanes_of_the_host_are_those_of_single_runs(run):
-    alone = HostRun(host(normalise_observations=True), 1)
+    alone = HostRun(host(normalize_observations=True), 1)
     alone.program.close()
     for name in ("policy_loss", "latest_return", "value_loss"):
         np.testing.assert_allclose(alone.column(name), run.column(name, 0), rtol=1e-4, atol=1e-5)
 
 
 def test_it_learns_on_the_host():
-    """The best action is what is seen, −0.5 or 0.5."""
+    """The best action is what is seen, −0.5 or 0.5.
+
+    Faster learning stops exploring too early in some seeds, and in which depends on rounding.
+    """
     policy = MLP((16,), 2, "tanh")
     made = ppo_host(
         policy,
         MLP((16,), 1, "tanh"),
         OnHost(host_probes.TargetStream(), workers=1),
-        OPTIMIZERS,
+        {"policy": adam(5e-4), "value": adam(1e-2)},
         PPOConfig(
             environments=16,
-            iterations_per_task=80,
-            iterations_per_chunk=80,
+            iterations_per_task=160,
+            iterations_per_chunk=160,
             rollout=8,
             minibatches=4,
             discount=0.5,
+            entropy_coefficient=0.01,
             diagnostics=False,
         ),
         tasks=1,
     )
-    run = HostRun(made, 1)
+    run = HostRun(made, 5)
     run.program.close()
-    params = jax.tree.map(lambda x: x[0], run.states[-1].params["policy"])
     seen = jnp.array([[-0.5], [0.5]])
-    mean = DiagonalGaussian.from_outputs(policy.apply(params, seen)).mean
-    np.testing.assert_allclose(mean, seen, atol=0.2)
+    outputs = jax.vmap(policy.apply, (0, None))(run.states[-1].params["policy"], seen)
+    means = DiagonalGaussian.from_outputs(outputs).mean
+    np.testing.assert_allclose(np.median(means, 0), seen, atol=0.1)
 
 
 def test_every_agent_on_every_stream_that_fits():

@@ -45,7 +45,7 @@ def with_traced(config, **numbers):
 
 
 @pytest.fixture(scope="module")
-def learnt():
+def learned():
     """{lane: (values at −1, 0, 1, (means, standard deviations) there, rows)}."""
 
     def train(key, number, scale, floor):
@@ -58,7 +58,7 @@ def learnt():
             minibatches=4,
             discount=DISCOUNT,
             entropy_coefficient=ENTROPY,
-            normalise_advantages=False,
+            normalize_advantages=False,
             truncation="bootstrap",
             diagnostics=False,
         )
@@ -98,17 +98,17 @@ def learnt():
         ("SeenReward, scaled and floored", [-1, 1], [-0.25, 0.5]),
     ],
 )
-def test_values(learnt, lane, states, values):
-    found = np.array(learnt[lane][0])[np.array(states) + 1]
+def test_values(learned, lane, states, values):
+    found = np.array(learned[lane][0])[np.array(states) + 1]
     np.testing.assert_allclose(found, values, atol=0.05)
 
 
 @pytest.mark.parametrize(
     ("lane", "states", "actions"), [("WantedAction", [0], [0.5]), ("SeenAction", [-1, 1], [-1, 1])]
 )
-def test_actions(learnt, lane, states, actions):
+def test_actions(learned, lane, states, actions):
     """At the variance c/2 the reward, −variance, and the bonus, c·log std, balance."""
-    _, (mean, std), rows = learnt[lane]
+    _, (mean, std), rows = learned[lane]
     at = np.array(states) + 1
     np.testing.assert_allclose(np.array(mean)[at], actions, atol=0.08)
     np.testing.assert_allclose(np.array(std)[at], (ENTROPY / 2) ** 0.5, rtol=0.5)
@@ -116,18 +116,18 @@ def test_actions(learnt, lane, states, actions):
     assert rows["episode_return"][-1] > -0.08
 
 
-def test_returns_are_reported_as_the_environment_gave_them(learnt):
+def test_returns_are_reported_as_the_environment_gave_them(learned):
     for lane in ("SeenReward", "SeenReward, scaled and floored"):
-        mean = np.array(learnt[lane][2]["episode_return"])
+        mean = np.array(learned[lane][2]["episode_return"])
         assert (np.abs(mean) < 0.3).all()  # of −1 and 1, 320 of them
-    rows = learnt["Forever"][2]
+    rows = learned["Forever"][2]
     assert (rows["episode_return"] == 5).all() and (rows["reward"] == 1).all()
-    assert (learnt["LateReward"][2]["reward"] == 0.5).all()
+    assert (learned["LateReward"][2]["reward"] == 0.5).all()
 
 
-def test_what_learning_reports(learnt):
-    rows = learnt["SeenAction"][2]
+def test_what_learning_reports(learned):
+    rows = learned["SeenAction"][2]
     assert (rows["kl"] >= 0).all() and (rows["kl"] < 0.1).all()
     assert (rows["clip_fraction"] < 0.5).all() and (rows["clip_fraction"] > 0).any()
-    assert learnt["SeenReward"][2]["explained_variance"][-1] > 0.99
-    assert np.isnan(learnt["ConstantReward"][2]["explained_variance"][-1])
+    assert learned["SeenReward"][2]["explained_variance"][-1] > 0.99
+    assert np.isnan(learned["ConstantReward"][2]["explained_variance"][-1])

@@ -17,7 +17,7 @@ ENTROPY = 1 + math.log(2 * math.pi)
 
 
 def loss(advantage, **options):
-    options = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalise": False} | options
+    options = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalize": False} | options
     return policy_loss(POLICY, ACTION, OLD, jnp.array(advantage), **options)
 
 
@@ -36,9 +36,9 @@ def test_entropy_bonus_and_metrics():
     assert metrics["kl"] == pytest.approx(0.5 / 3)
 
 
-def test_advantages_are_normalised_over_the_batch():
+def test_advantages_are_normalized_over_the_batch():
     # mean 3, standard deviation √6: −√1.5, 0, √1.5.
-    total, _ = loss([0.0, 3.0, 6.0], normalise=True)
+    total, _ = loss([0.0, 3.0, 6.0], normalize=True)
     assert total == pytest.approx((2 - 0.5) * math.sqrt(1.5) / 3)
     assert loss([0.0, 3.0, 6.0])[0] == pytest.approx(-(0 + 3 + 3) / 3)
 
@@ -77,7 +77,7 @@ def test_the_density_of_an_action_that_was_not_applied(
         def of(mean):
             policy = DiagonalGaussian(mean[None, None], jnp.ones((1, 1)))
             arrays = jnp.full((1, 1), 5.0), old, jnp.full(1, advantage)
-            options = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalise": False}
+            options = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalize": False}
             return policy_loss(policy, *arrays, **options)
 
         return jax.grad(of, has_aux=True)(jnp.asarray(mean))
@@ -100,7 +100,7 @@ def test_no_gradient_for_gains_beyond_the_clip(advantage, moves):
 
     def of(mean):
         policy = DiagonalGaussian(mean, POLICY.std[:1])
-        numbers = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalise": False}
+        numbers = {"clip_ratio": 0.2, "entropy_coefficient": 0.0, "normalize": False}
         return policy_loss(policy, ACTION[:1] + 1, old, jnp.array([advantage]), **numbers)[0]
 
     old = POLICY.log_prob(ACTION + 1)[:1] - math.log(2)
@@ -134,7 +134,7 @@ def test_a_ratio_that_would_overflow_poisons_nothing():
             jnp.array([-1.0, 1.0]),
             clip_ratio=0.2,
             entropy_coefficient=0.0,
-            normalise=False,
+            normalize=False,
         )[0]
 
     value, gradient = jax.value_and_grad(loss)(jnp.full((2, 1), 0.5))

@@ -131,10 +131,10 @@ def test_replay(run, chunk):
     np.testing.assert_array_equal(rows.terminated, (count == 6) & (chunk == 2))
 
 
-def test_nothing_is_learnt_before_a_task_has_given_enough(run):
-    learnt = [False, False, True, True] * 2
+def test_nothing_is_learned_before_a_task_has_given_enough(run):
+    learned = [False, False, True, True] * 2
     for name in ("policy_loss", "critic_1_loss", "alpha_loss", "entropy", "q"):
-        np.testing.assert_array_equal(np.isfinite(run.column(name)), learnt)
+        np.testing.assert_array_equal(np.isfinite(run.column(name)), learned)
     params = [state.learner.params for state in run.states]
     equal(params[0], params[1])
     equal(params[2], params[3])  # across the task change: networks are kept
@@ -179,7 +179,7 @@ def test_reset_methods_act(run):
 def test_diagnostics(run):
     networks = ("policy", "critic_1", "critic_2")
     for prefix in (*(f"{name}_" for name in networks), ""):
-        for name in ("dormant_ratio", "linearised_ratio", "low_variance_ratio"):
+        for name in ("dormant_ratio", "linearized_ratio", "low_variance_ratio"):
             ratio = run.column(prefix + name)
             assert ((ratio >= 0) & (ratio <= 1)).all()
         for name in ("srank", "stable_rank", "effective_rank", "feature_rank"):

@@ -123,7 +123,7 @@ def robots(
             "policy_units_reset": 1000 * quality.get(method, 0.0) * x,
             "value_units_reset": 3000 * quality.get(method, 0.0) * x,
             "dormant_ratio": dormant,
-            "linearised_ratio": np.clip(0.3 - 0.5 * dormant, 0, 1),
+            "linearized_ratio": np.clip(0.3 - 0.5 * dormant, 0, 1),
             "srank": np.where(within == per_task - 1, 100 - 40 * dormant, np.nan),
         }
         return {name: values[:count].astype(np.float32) for name, values in found.items()}

@@ -97,7 +97,7 @@ def test_a_seed_that_is_behind():
     found = only(frame)
     assert found.seeds.tolist() == [0, 1, 7] and np.isnan(found.values[2, 3:]).all()
     message = (
-        r"^value of cpr is not whole: 3 of 18 values are missing, of seed 7 \(from step 400\)\. "
+        r"^value of cpr is incomplete: 3 of 18 values are missing, of seed 7 \(from step 400\)\. "
         r"Finish the study \(`continual resume DIR`\)"
     )
     with pytest.raises(CurvesError, match=message):
@@ -290,7 +290,7 @@ def test_curves_by_hand_are_checked():
     a = np.arange(3)
     with pytest.raises(CurvesError, match=r"values must be \[seeds, points\] \[3, 3\]"):
         Curves("cpr", "value", a, a, a, np.ones((3, 2)))
-    with pytest.raises(CurvesError, match="ascending, each once"):
+    with pytest.raises(CurvesError, match="strictly ascending"):
         Curves("cpr", "value", a, a[::-1], a, np.ones((3, 3)))
 
 

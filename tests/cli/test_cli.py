@@ -10,10 +10,9 @@ import continual_learning
 from continual_learning import cli, extras, studies, video
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry, spec
+from continual_learning.studies.options import RunOptions
 
 ROOT = Path(__file__).parents[2]
-MORE = {"until_task": None, "quiet": False, "sinks": [], "deterministic": False}
-MORE |= {"on_nonfinite": "warn", "trust_modules": False}
 PAGE = (ROOT / "docs" / "run_a_study.md").read_text()
 
 
@@ -22,12 +21,12 @@ def launched(monkeypatch):
     """Takes the place of the runner and notes how it was called."""
     calls = []
 
-    def run(experiment, methods, seeds, out, **more):
-        calls.append(("run", experiment, methods, seeds, out, more))
+    def run(experiment, methods, seeds, out, options):
+        calls.append(("run", experiment, methods, seeds, out, options))
         return 75
 
-    def resume(path, **more):
-        calls.append(("resume", path, more))
+    def resume(path, options):
+        calls.append(("resume", path, options))
         return 0
 
     def status(path):
@@ -107,7 +106,7 @@ def test_run_with_everything(launched):
         "--tensorboard --deterministic"
     )
     assert cli.main(words.split()) == 75
-    [(what, experiment, methods, seeds, out, more)] = launched
+    [(what, experiment, methods, seeds, out, options)] = launched
     expected = registry.get("permuted_mnist").at_scale("short")
     assert what == "run"
     assert experiment == expected.override(
@@ -120,24 +119,18 @@ def test_run_with_everything(launched):
         **{"cpr.max_reset": 0.02, "adam.clip": None},
     )
     assert (methods, seeds, out) == (["adam", "cpr"], [3, 7], Path("runs/a"))
-    assert more == {
-        "time_limit": 480.0,
-        "until_task": None,
-        "quiet": True,
-        "sinks": ["tensorboard"],
-        "deterministic": True,
-        "on_nonfinite": "warn",
-        "trust_modules": False,
-    }
+    assert options == RunOptions(
+        time_limit=480.0, quiet=True, sinks=["tensorboard"], deterministic=True
+    )
 
 
 def test_run_with_nothing(launched):
     assert cli.main(["run", "permuted_digits", "--out", "x"]) == 75
-    [(_, experiment, methods, seeds, _, more)] = launched
+    [(_, experiment, methods, seeds, _, options)] = launched
     assert experiment == registry.get("permuted_digits")
     assert methods == list(experiment.methods)
     assert seeds == [0, 1, 2, 3, 4]
-    assert more == {**MORE, "time_limit": None}
+    assert options == RunOptions(sinks=[])
 
 
 def test_the_experiment_may_come_last(launched):
@@ -149,7 +142,7 @@ def test_the_experiment_may_come_last(launched):
 
 def test_resume_and_status(launched, capsys, tmp_path):
     assert cli.main(["resume", str(tmp_path), "--time-limit", "90"]) == 0
-    assert launched == [("resume", tmp_path, {**MORE, "time_limit": 90.0})]
+    assert launched == [("resume", tmp_path, RunOptions(sinks=[], time_limit=90.0))]
     assert cli.main(["status", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"all of {tmp_path} is done\n"
 

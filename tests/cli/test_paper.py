@@ -3,18 +3,16 @@
 import dataclasses
 import re
 import shlex
-import sys
-import types
 from pathlib import Path
 
 import pytest
 
 from continual_learning import cli
-from continual_learning import studies as experiments
 from continual_learning.analysis import load
 from continual_learning.envs.catalog.metaworld import MT10
-from continual_learning.paper import artefacts
-from continual_learning.studies import bench, registry
+from continual_learning.paper import artifacts
+from continual_learning.studies import bench, launch, registry
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.store import manifest
 from continual_learning.studies.timings import Timings
 from tests.analysis import study_folders
@@ -28,20 +26,19 @@ def launched(monkeypatch):
     """Takes the place of the runner: studies are made up, and the calls are noted."""
     calls = []
 
-    def run(experiment, methods, seeds, out, **more):
-        calls.append(("run", experiment, methods, seeds, out, more))
+    def run(experiment, methods, seeds, out, options):
+        calls.append(("run", experiment, methods, seeds, out, options))
         makers = {"device": study_folders.robots, "host": study_folders.arms}
         make = makers[experiment.stream.place]
         make(out, experiment, methods=methods, seeds=len(seeds), per_task=2)
         return 0
 
-    def resume(path, **more):
-        calls.append(("resume", path, more))
+    def resume(path, options):
+        calls.append(("resume", path, options))
         return 75
 
-    fake = types.SimpleNamespace(run=run, resume=resume, prepare=lambda **_: None)
-    monkeypatch.setattr(experiments, "launch", fake, raising=False)
-    monkeypatch.setitem(sys.modules, "continual_learning.studies.launch", fake)
+    monkeypatch.setattr(launch, "run", run)
+    monkeypatch.setattr(launch, "resume", resume)
     return calls
 
 
@@ -159,7 +156,7 @@ def test_a_folder_of_another_experiment_is_refused(here, capsys):
 def test_lists(capsys, kind):
     assert cli.main([kind, "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == {"table": 17, "figure": 21}[kind]
+    assert len(lines) == {"table": 18, "figure": 22}[kind]
     assert all(f"{kind[:3]}:" in line or "not in the paper" in line for line in lines)
 
 
@@ -173,18 +170,10 @@ def test_what_is_missing_is_run(here, capsys, launched):
         Path("all/slippery_ant"),
         Path("all/slippery_humanoid"),
     ]
-    _, spec, methods, seeds, _, more = launched[0]
+    _, spec, methods, seeds, _, options = launched[0]
     assert (spec.tasks, spec.value("environments"), seeds) == (2, 16, [0, 1])
     assert set(methods) == set(study_folders.METHODS)
-    assert more == {
-        "time_limit": None,
-        "until_task": None,
-        "quiet": True,
-        "sinks": [],
-        "deterministic": False,
-        "on_nonfinite": "warn",
-        "trust_modules": False,
-    }
+    assert options == RunOptions(quiet=True, sinks=[])
     for form in ("svg", "pdf", "png"):
         assert (here / f"all/ant_humanoid_main.{form}").stat().st_size > 1000
     # What is there is used, by another id too.
@@ -232,7 +221,7 @@ def test_the_studies_of_single_tasks(here, launched):
     """The table and the figure share them."""
     words = ["--scale", "smoke", "--out", "x", "--quiet"]
     assert cli.main(["reproduce", "mt1_success", *words]) == 0
-    assert [call[1].sequence for call in launched] == [(task,) for task in MT10]
+    assert [call[1].stream.sequence for call in launched] == [(task,) for task in MT10]
     assert launched[1][4] == Path("x/mt1_sequence_push")
     assert cli.main(["reproduce", "metaworld_grid_2x5", *words]) == 0
     assert len(launched) == 10 and (here / "x/metaworld_grid_2x5.svg").exists()
@@ -252,9 +241,9 @@ def test_an_unfinished_study_is_resumed(here, launched):
     )
     words = ["reproduce", "param_norm", "--scale", "smoke", "--out", "x", "--time-limit", "90"]
     assert cli.main(words) == 75
-    [(what, path, more)] = launched
+    [(what, path, options)] = launched
     assert (what, path) == ("resume", Path("x/slippery_ant"))
-    assert 80 < more["time_limit"] <= 90
+    assert 80 < options.time_limit <= 90
     assert not list(here.glob("x/param_norm.*"))
 
 
@@ -274,9 +263,9 @@ def test_the_plan_with_folders(here, capsys):
 
 def test_a_real_study(here, monkeypatch):
     """Run, stopped by its time limit, resumed, drawn; of one method."""
-    study = artefacts.Study("permuted_mnist", ("cpr",))
-    smaller = dataclasses.replace(artefacts.get("perm_mnist"), studies=(study,))
-    monkeypatch.setitem(artefacts.ARTEFACTS, "perm_mnist", smaller)
+    study = artifacts.Study("permuted_mnist", ("cpr",))
+    smaller = dataclasses.replace(artifacts.get("perm_mnist"), studies=(study,))
+    monkeypatch.setitem(artifacts.ARTIFACTS, "perm_mnist", smaller)
     fields = "dataset=digits examples_per_task=32 batch_size=8 rows_per_task=1 hidden=8 tasks=2"
     words = ["reproduce", "perm_mnist", "--scale", "smoke", "--out", "x", "--quiet"]
     for each in [*fields.split(), "diagnostics=false"]:

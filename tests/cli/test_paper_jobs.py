@@ -8,7 +8,7 @@ import pytest
 from continual_learning import cli
 from continual_learning.jobs import manage, states, tree
 from continual_learning.jobs.job import divide
-from continual_learning.paper import artefacts, folders
+from continual_learning.paper import artifacts, folders
 from continual_learning.studies import registry
 from continual_learning.studies.store.files import StoreError
 from tests.analysis import study_folders
@@ -35,8 +35,8 @@ def resumed(monkeypatch):
     """Takes the place of going on with jobs: (folder, time limit) of each time."""
     calls, code = [], [0]
 
-    def resume(path, *, running):
-        calls.append((path, running.time_limit))
+    def resume(path, *, options):
+        calls.append((path, options.time_limit))
         return code[0]
 
     monkeypatch.setattr(manage, "resume", resume)
@@ -49,7 +49,7 @@ def test_jobs_that_are_finished_are_read(jobs, here, resumed):
         _write(jobs, name)
     assert cli.main(REPRODUCE) == 0
     assert not resumed[0]
-    [study] = artefacts.get("ant_iqr").studies
+    [study] = artifacts.get("ant_iqr").studies
     _write_study(here / "one/slippery_ant", study.spec("smoke"), study.methods, range(2))
     assert cli.main([*REPRODUCE[:-3], "--out", "one"]) == 0
     for form in ("md", "csv"):

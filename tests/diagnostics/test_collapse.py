@@ -124,8 +124,8 @@ def test_nothing_to_look_at(shape, options):
     [
         ([1, 2], [1, 2, 3], {}, r"steps must be \[points\] and returns \[runs, points\]"),
         ([[1, 2]], [1, 2], {}, r"steps must be \[points\]"),
-        ([1, 1], [1, 2], {}, "ascending, each once"),
-        ([2, 1], [1, 2], {}, "ascending, each once"),
+        ([1, 1], [1, 2], {}, "strictly ascending"),
+        ([2, 1], [1, 2], {}, "strictly ascending"),
         ([0.5, 1.0], [1, 2], {}, "steps must be whole numbers, got float64"),
         ([1, 2], [1, np.inf], {}, "finite, or NaN"),
         ([1, 2], [1, 2], {"drop": 0}, "drop must be above 0, got 0"),

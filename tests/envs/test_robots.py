@@ -140,7 +140,7 @@ def test_equal_to_brax_step_by_step_at_its_friction(robot, physics):
         warnings.simplefilter("ignore")
         theirs = THEIRS[robot](backend=physics)
     key, task = jax.random.PRNGKey(3), usual(ours)
-    # Optimised as in a study: the less programs round alike, the sooner they part.
+    # Optimized as in a study: the less programs round alike, the sooner they part.
     compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 3})
     state, mine = compiled(theirs.reset)(key), compiled(ours.reset)(key, task)
     first = compiled(ours.observe)(mine, task)

@@ -101,7 +101,7 @@ def test_distinct_tasks(changes, names, distinct):
 
 
 def test_distinct_tasks_have_distinct_names():
-    with pytest.raises(ValueError, match=r"Tasks that differ must have names that do.*'a', 'a'"):
+    with pytest.raises(ValueError, match=r"Tasks that differ must have different names.*'a', 'a'"):
         TaskStream(Counter(), {"start": Values(5, 6)}, ("a", "a")).distinct(2)
 
 

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from continual_learning import cli
-from continual_learning.cli import bench, sweep_runs
 from continual_learning.jobs import launchers, manage
 from continual_learning.schema import bounds
-from continual_learning.studies import launch
+from continual_learning.studies import bench, launch
+from continual_learning.sweeps import launch as sweeps
 from continual_learning.video import render
 from tests.hostile import cases
 
@@ -61,9 +61,8 @@ def accepted(monkeypatch, tmp_path):
         (launch, "run"),
         (launch, "resume"),
         (launch, "prepare"),
-        (sweep_runs, "begin"),
-        (sweep_runs, "go"),
-        (bench, "measured"),
+        (sweeps, "run"),
+        (bench, "measure"),
         (render, "render"),
         (manage, "begin"),
         (manage, "resume"),

@@ -6,12 +6,12 @@ import pytest
 import tomli_w
 
 from continual_learning import cli
-from continual_learning.cli import sweep_runs
 from continual_learning.jobs import manage, tree
 from continual_learning.jobs.job import divide
 from continual_learning.studies import launch, registry
 from continual_learning.studies.store.store import Store
 from continual_learning.studies.study import Study
+from continual_learning.sweeps import launch as sweeping
 from continual_learning.sweeps import sweep as sweeps
 from continual_learning.sweeps.grid import Grid
 from tests.hostile import cases
@@ -45,7 +45,7 @@ def sweep(path):
 def still(monkeypatch, tmp_path):
     """Nothing runs: what would is 0. Reports are written to where nobody is disturbed."""
     monkeypatch.chdir(tmp_path)
-    for module, name in [(launch, "_go"), (launch, "prepare"), (sweep_runs, "go"), (manage, "_go")]:
+    for module, name in [(launch, "_go"), (launch, "prepare"), (sweeping, "_go"), (manage, "_go")]:
         monkeypatch.setattr(module, name, lambda *args, **more: 0)
     monkeypatch.setattr(manage, "_check", lambda *args: None)
 

@@ -29,8 +29,8 @@ CORE = (
     _asks_for("studies", RUN),
     _asks_for("figures", "figure util_comp --out util_comp.svg"),
     Job(
-        "try:\n    import continual_learning.networks\nexcept ModuleNotFoundError as error:\n"
-        "    print(error)\n",
+        "try:\n    from continual_learning.networks import MLP\n"
+        "except ModuleNotFoundError as error:\n    print(error)\n",
         ("pip install 'plasticax[flax]'",),
     ),
     Job(

@@ -13,6 +13,7 @@ import pandas as pd
 from continual_learning.analysis import load
 from continual_learning.jobs.job import divide
 from continual_learning.studies import launch, registry
+from continual_learning.studies.options import RunOptions
 
 FIRST, SECOND = NAMES = ["redo-seed0", "redo-seed3"]
 SEEDS = [0, 3]
@@ -21,11 +22,11 @@ BEGIN = """
 import json, sys
 from pathlib import Path
 from continual_learning.jobs import launchers, manage
-from continual_learning.jobs.running import Running
+from continual_learning.studies.options import RunOptions
 from tests.jobs.small import jobs
 _, path, name, options = sys.argv
 launcher = launchers.make(name, json.loads(options))
-sys.exit(manage.begin(Path(path), jobs(), launcher, Running(checkpoint_seconds=0.0)))
+sys.exit(manage.begin(Path(path), jobs(), launcher, RunOptions(checkpoint_seconds=0.0)))
 """
 
 
@@ -45,7 +46,7 @@ def run_whole(path):
     """The same without a tree; the folders."""
     folders = [path / f"seed{seed}" for seed in SEEDS]
     for seed, folder in zip(SEEDS, folders, strict=True):
-        assert launch.run(experiment(), ["redo"], [seed], folder, quiet=True) == 0
+        assert launch.run(experiment(), ["redo"], [seed], folder, RunOptions(quiet=True)) == 0
     return folders
 
 

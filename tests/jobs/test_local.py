@@ -1,7 +1,6 @@
 """Jobs on this machine: processes that are killed and stopped, and who has which GPU."""
 
-import argparse
-import inspect
+import dataclasses
 import os
 import signal
 import subprocess
@@ -12,9 +11,8 @@ import pytest
 from continual_learning import cli
 from continual_learning.jobs import launchers, manage, process, states, tree
 from continual_learning.jobs.launchers import local
-from continual_learning.jobs.running import Running
 from continual_learning.schema.errors import StudyError
-from continual_learning.studies import launch
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.store.store import Store
 from tests.jobs.small import (
     FIRST,
@@ -76,7 +74,7 @@ def test_jobs_that_fail_do_not_stop_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "gpus", lambda: ["4", "6"])
     launcher = launchers.make("local", {})
     # Nothing was run, so that of the second job there is everything to do.
-    assert manage.begin(tmp_path / "tree", jobs(), launcher, Running(quiet=True)) == 75
+    assert manage.begin(tmp_path / "tree", jobs(), launcher, RunOptions(quiet=True)) == 75
     assert started == [
         (FIRST, None, {"CUDA_VISIBLE_DEVICES": "4"}),
         (SECOND, None, {"CUDA_VISIBLE_DEVICES": "6"}),
@@ -85,10 +83,10 @@ def test_jobs_that_fail_do_not_stop_the_others(tmp_path, monkeypatch):
     assert states.state(made, FIRST).reason == "The process ended with exit code 3."
     assert launchers.from_dict(made.launcher) == launcher
     started.clear()
-    assert manage.resume(made.path, running=Running(quiet=True, time_limit=100.0)) == 75
+    assert manage.resume(made.path, options=RunOptions(quiet=True, time_limit=100.0)) == 75
     [(name, limit, _)] = started
     assert name == SECOND and 0 < limit <= 100
-    manage.resume(made.path, running=Running(quiet=True), retry=True)
+    manage.resume(made.path, options=RunOptions(quiet=True), retry=True)
     assert [name for name, *_ in started[1:]] == [FIRST, SECOND]
 
 
@@ -141,11 +139,19 @@ def test_options_that_are_wrong(tmp_path, capsys):
 
 
 def test_options_reach_the_worker():
-    given = Running(5.5, ("wandb",), True, False, 3, 60.0)
-    parser = argparse.ArgumentParser()
-    Running.add(parser)
-    assert Running.parsed(parser.parse_args(given.words())) == given
-    assert Running.parsed(parser.parse_args(Running().words())) == Running()
-    options = given.options()
-    assert options.keys() <= inspect.signature(launch.run).parameters.keys()
-    assert options.keys() <= inspect.signature(launch.resume).parameters.keys()
+    given = RunOptions(
+        time_limit=5.5,
+        quiet=True,
+        sinks=["wandb"],
+        deterministic=True,
+        trust_modules=True,
+        until_task=3,
+        checkpoint_seconds=7.0,
+        on_nonfinite="stop",
+        chunks=4,
+        plugins=["my method.py"],
+    )
+    usual = RunOptions()
+    names = [each.name for each in dataclasses.fields(RunOptions)]
+    assert all(getattr(given, name) != getattr(usual, name) for name in names)
+    assert RunOptions.loads(given.dumps()) == given and RunOptions.loads(usual.dumps()) == usual

@@ -9,8 +9,8 @@ import pytest
 from continual_learning.analysis import load
 from continual_learning.jobs import manage, process, states, tree, worker
 from continual_learning.jobs.job import Job
-from continual_learning.jobs.running import Running
 from continual_learning.studies import build, launch
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.store.store import Store
 from continual_learning.studies.study import Study
 from tests.sweeps import hill as problem
@@ -35,7 +35,7 @@ def whole(hill):
     """The rows of a job for which there was enough memory."""
     out = hill / "whole"
     run = [LANES.experiment, ["cpr"], LANES.seeds, out]
-    assert launch.run(*run, hyper=LANES.hyper, quiet=True) == 0
+    assert launch.run(*run, RunOptions(quiet=True), hyper=LANES.hyper) == 0
     return load(out)
 
 
@@ -62,7 +62,7 @@ def check_same(rows, whole):
 
 def test_a_job_fails_and_goes_on_where_there_is_more_memory(made, whole, greedy):
     greedy[:] = 2, 1
-    assert worker.work(made, "all", Running(checkpoint_seconds=0.0)) == worker.FAILED
+    assert worker.work(made, "all", RunOptions(checkpoint_seconds=0.0)) == worker.FAILED
     failed = states.state(made, "all")
     assert (failed.word, failed.done) == ("failed", 1)
     for told in (f"{made.folder('all')} ran out of memory with 5 lanes in one program", "--retry"):
@@ -83,7 +83,7 @@ def test_a_single_lane(hill, greedy):
     greedy[0] = 0
     one = Study(LANES.experiment, ["cpr"], [0])
     made = tree.create(hill / "t", [Job("one", one)], {"name": "local"})
-    assert worker.work(made, "one", Running()) == worker.FAILED
+    assert worker.work(made, "one", RunOptions()) == worker.FAILED
     reason = states.state(made, "one").reason
     assert "ran out of memory with a single lane. Use fewer environments" in reason
     assert "--seeds-per-job" not in reason
@@ -93,7 +93,7 @@ def test_too_little_memory_for_the_data_itself(made, whole, monkeypatch):
     """There is no folder then, and it is begun again."""
     with monkeypatch.context() as patch:
         patch.setattr(build, "data", _full)
-        assert worker.work(made, "all", Running()) == worker.FAILED
+        assert worker.work(made, "all", RunOptions()) == worker.FAILED
     assert "5 lanes in one program" in states.state(made, "all").reason
     assert not made.folder("all").exists()
     assert manage.resume(made.path, _Here(), retry=True) == 0

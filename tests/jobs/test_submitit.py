@@ -11,8 +11,8 @@ import submitit  # noqa: F401, here since it sets up logging, which must not hap
 from continual_learning import cli
 from continual_learning.jobs import launchers, manage, states, tree
 from continual_learning.jobs.launchers.submitit import Submitit
-from continual_learning.jobs.running import Running
 from continual_learning.schema.errors import MissingExtraError, StudyError
+from continual_learning.studies.options import RunOptions
 from tests.jobs.small import FIRST, check_same, jobs, start, wait_for_checkpoint, worker_of
 
 SLURM = {"partition": "gpu", "gpus_per_node": 1, "timeout_min": 30, "setup": "module load cuda"}
@@ -99,10 +99,12 @@ def test_jobs_of_slurm_that_are_waited_for(slurm, tmp_path, number, state):
     stop = threading.Timer(1.0, signal.raise_signal, [signal.SIGTERM])
     if state == "RUNNING":
         stop.start()
-    ended = Submitit().run(made, list(made.jobs), Running(quiet=True), wait=True)
+    ended = Submitit().run(made, list(made.jobs), RunOptions(quiet=True), wait=True)
     assert ended == (state != "RUNNING")
     if ended:
-        code = manage.resume(made.path, Submitit(), Running(quiet=True), within=tmp_path / "sweep")
+        code = manage.resume(
+            made.path, Submitit(), RunOptions(quiet=True), within=tmp_path / "sweep"
+        )
         assert code == 75  # nothing has run, whatever SLURM says
 
 

@@ -6,11 +6,11 @@ from continual_learning import cli
 from continual_learning.analysis import load
 from continual_learning.jobs import manage, states, tree
 from continual_learning.jobs.job import Job, divide
-from continual_learning.jobs.running import Running
 from continual_learning.jobs.worker import work
 from continual_learning.paper.folders import Folder
 from continual_learning.report import studies as sections
 from continual_learning.schema.errors import StudyError
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.store.files import StoreError
 from continual_learning.studies.store.lock import Lock
 from continual_learning.studies.study import Study
@@ -99,8 +99,8 @@ def test_how_far_they_are(tmp_path, whole, capsys):
     blocked = made.folder(FIRST) / "stray.txt"
     blocked.parent.mkdir()
     blocked.write_text("")
-    assert work(made, FIRST, Running()) == 1
-    assert work(made, SECOND, Running(time_limit=0.0)) == 75
+    assert work(made, FIRST, RunOptions()) == 1
+    assert work(made, SECOND, RunOptions(time_limit=0.0)) == 75
     assert states.state(made, FIRST)[:3] == ("failed", 0, 60)
     assert states.state(made, SECOND) == ("to resume", 1, 60, "")
     said = manage.status(made.path)
@@ -110,7 +110,7 @@ def test_how_far_they_are(tmp_path, whole, capsys):
     assert "Traceback (most recent call last)" in made.failure(FIRST).read_text()
     assert f"{SECOND}      1 of 60 chunks  to resume" in said and "--retry" in said
 
-    # A neighbour's failure keeps nobody from reading what there is.
+    # A neighbor's failure keeps nobody from reading what there is.
     assert load(made.path).seed.unique().tolist() == SEEDS[1:]
     [section] = sections.read([made.path])
     assert section.planned == {"redo": SEEDS[1:]}
@@ -123,13 +123,13 @@ def test_how_far_they_are(tmp_path, whole, capsys):
     assert [Folder.read(each).seeds for each in tree.studies(made.path)] == [(3,)]
 
     blocked.unlink()
-    assert [work(made, name, Running()) for name in made.jobs] == [0, 0]
+    assert [work(made, name, RunOptions()) for name in made.jobs] == [0, 0]
     assert not made.failure(FIRST).exists()
     assert manage.status(made.path).startswith(f"{made.path}: 2 jobs, 2 finished")
     check_same(made.path, whole)
     [section] = sections.read([made.path])
     assert section.planned == {"redo": SEEDS} and not section.notices
-    assert work(made, SECOND, Running()) == 0  # nothing left to do
+    assert work(made, SECOND, RunOptions()) == 0  # nothing left to do
 
 
 def test_two_processes_do_not_run_one_job(tmp_path, monkeypatch, capsys):
@@ -138,7 +138,7 @@ def test_two_processes_do_not_run_one_job(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(states, "_PATIENCE", 0.2)
     lock = Lock(made.lock(FIRST))
     assert states.state(made, FIRST).word == "running"
-    assert work(made, FIRST, Running()) == 0
+    assert work(made, FIRST, RunOptions()) == 0
     assert f"{FIRST} is being run by another process" in capsys.readouterr().out
     assert not made.folder(FIRST).exists()
     lock.release()
@@ -160,7 +160,7 @@ class Nobody:
 
 def test_who_needs_the_results_waits_for_jobs_that_others_run(tmp_path, monkeypatch):
     made = tree.create(tmp_path / "tree", jobs(), LAUNCHER)
-    assert manage.resume(made.path, Nobody(), Running(quiet=True)) == 0  # handed over
+    assert manage.resume(made.path, Nobody(), RunOptions(quiet=True)) == 0  # handed over
     lock, looks, look = Lock(made.lock(FIRST)), [], manage._words
 
     def released_then(tree):
@@ -171,5 +171,5 @@ def test_who_needs_the_results_waits_for_jobs_that_others_run(tmp_path, monkeypa
 
     monkeypatch.setattr(manage, "_SECONDS", 0.01)
     monkeypatch.setattr(manage, "_words", released_then)
-    assert manage.resume(made.path, Nobody(), Running(quiet=True), within=tmp_path) == 75
+    assert manage.resume(made.path, Nobody(), RunOptions(quiet=True), within=tmp_path) == 75
     assert looks == [{"running", "not begun"}] * 3 + [{"not begun"}]

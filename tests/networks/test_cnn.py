@@ -99,7 +99,7 @@ def test_units(params):
     [
         ({"size": 2}, "size must be odd, got 2"),
         ({"activation": "step"}, "Unknown activation 'step'"),
-        ({"kernel_init": "ones"}, "Unknown initialiser 'ones'"),
+        ({"kernel_init": "ones"}, "Unknown initializer 'ones'"),
     ],
 )
 def test_what_cannot_be(options, message):

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from continual_learning.networks import MLP, initialiser
+from continual_learning.networks import MLP, initializer
 from continual_learning.optim import trace_units
 
 
-def test_layers_and_their_initialisation():
+def test_layers_and_their_initialization():
     network = MLP((6, 5), 3, "relu", "he_uniform")
     params = network.init(jax.random.key(0), jnp.ones((1, 4)))["params"]
     assert {name: layer["kernel"].shape for name, layer in params.items()} == {
@@ -46,5 +46,5 @@ def test_a_norm_before_every_activation():
 def test_names_that_are_not_valid():
     with pytest.raises(ValueError, match=r"Unknown activation 'rleu'. Valid: relu, swish"):
         MLP((4,), 2, "rleu")
-    with pytest.raises(ValueError, match=r"Unknown initialiser 'he'. Valid: he_uniform"):
-        initialiser("he")
+    with pytest.raises(ValueError, match=r"Unknown initializer 'he'. Valid: he_uniform"):
+        initializer("he")

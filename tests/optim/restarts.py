@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from continual_learning.optim import ReDo, attach_reset_method, recognise_units
+from continual_learning.optim import ReDo, attach_reset_method, recognize_units
 
 SIZES = (4, 6, 5, 2)
 DEAD = {
@@ -48,7 +48,7 @@ FEATURES = {name: np.float32(np.where(dead, 0, 1))[None] for name, dead in DEAD.
 @functools.cache
 def reset_entries(*, outgoing=True, bias=True):
     """A tree of masks, True where an entry belongs to a unit that is reset."""
-    graph = recognise_units(network())
+    graph = recognize_units(network())
     masks = [graph.incoming(DEAD)]
     masks += [graph.outgoing(DEAD)] if outgoing else []
     masks += [graph.bias(DEAD)] if bias else []

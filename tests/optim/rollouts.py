@@ -29,7 +29,7 @@ jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_lev
 
 
 def fresh(key, shape, dtype):
-    """Depends on the key as any initialiser does, and compiles in no time."""
+    """Depends on the key as any initializer does, and compiles in no time."""
     offset = (jax.random.key_data(key)[-1] % jnp.uint32(101)).astype(jnp.float32)
     place = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
     return ((7 * place + offset) % 11 / 11 - 0.5).astype(dtype)

@@ -18,7 +18,7 @@ from continual_learning.optim import (
     ResetMethod,
     ShrinkAndPerturb,
     attach_reset_method,
-    recognise_units,
+    recognize_units,
     reset_method,
     sequential_units,
 )
@@ -191,7 +191,7 @@ def test_draws_change_with_key_and_time_and_kernel(mlp):
 
 
 def test_the_log(mlp, train):
-    graph = recognise_units(mlp())
+    graph = recognize_units(mlp())
     for name, method in METHODS.items():
         tx = attach_reset_method(tx=optax.adam(1e-2), reset_method=method)
         _, _, state = train(tx, mlp(), 7)

@@ -231,7 +231,7 @@ def train(method):
 
 
 def drawing(calls):
-    """An initialiser that says when it draws."""
+    """An initializer that says when it draws."""
 
     def init(key, shape, dtype):
         calls(jax.random.key_data(key))
@@ -311,7 +311,7 @@ def primitives(jaxpr, enter=lambda eqn: True):
     "method",
     [
         CPR(),
-        CPR(reset_bias=True, reset_moments=True, init="as_initialised"),
+        CPR(reset_bias=True, reset_moments=True, init="as_initialized"),
         CBP(),
         ReDo(threshold=0.1, every=4),
         ReGraMa(threshold=0.1, every=4, max_reset_fraction=0.5),

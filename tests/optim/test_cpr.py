@@ -13,7 +13,7 @@ from continual_learning.optim import (
     CPR,
     Link,
     attach_reset_method,
-    recognise_units,
+    recognize_units,
     sequential_units,
 )
 from continual_learning.optim.method import Step
@@ -99,7 +99,7 @@ def test_golden_through_the_optimizer(golden, layered, close):
     tx = attach_reset_method(tx=optax.sgd(float(g["lr"])), reset_method=method)
     state = tx.init(params)
     update = jax.jit(tx.update)
-    graph = recognise_units(params)
+    graph = recognize_units(params)
     for t in range(int(g["n_calls"])):
         grads = layered(g, "grad_kernel", "grad_bias", at=t)
         updates, state = update(grads, state, params)
@@ -114,7 +114,7 @@ def test_golden_through_the_optimizer(golden, layered, close):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_phi_is_one_up_to_the_centre_and_falls_above(shape):
+def test_phi_is_one_up_to_the_center_and_falls_above(shape):
     u = jnp.linspace(0, 3, 61)
     value = phi(shape, u, 4.0, 1.0)
     assert (value[u <= 1] == 1).all()
@@ -239,7 +239,7 @@ def test_utilities_go_on_where_they_are_not_put_back():
     for steps in (2, 3):  # resets in the second and the third
         _, back = run(params, method, grads, steps)
         np.testing.assert_array_equal(back.method.utility, [[1, 1]])
-        _, on = run(params, dataclasses.replace(method, recentre=False), grads, steps)
+        _, on = run(params, dataclasses.replace(method, recenter=False), grads, steps)
         far = 0.5 - 0.5 ** (steps + 1)  # from 1 towards 0.5 or 1.5, half of the way every step
         np.testing.assert_allclose(on.method.utility, [[1 - far, 1 + far]], rtol=1e-6)
 
@@ -317,7 +317,7 @@ def test_norm_scales_move_towards_one_with_reset_bias():
         ({"shape": -1}, r"shape must be one of"),
         ({"shape": 1.0}, r"shape must be one of"),
         ({"score": "gradient"}, r"score must be 'batch_gradient' or 'per_sample'"),
-        ({"init": "he"}, r"init must be .as_initialised., one of he_uniform"),
+        ({"init": "he"}, r"init must be .as_initialized., one of he_uniform"),
     ],
 )
 def test_bad_arguments_are_refused_at_construction(arguments, message):

@@ -34,7 +34,7 @@ def pool(x, window=(1, 2, 2, 1), init=-jnp.inf, op=jax.lax.max):
     return jax.lax.reduce_window(x, init, op, window, window, "VALID")
 
 
-def normalise(x):
+def normalize(x):
     return (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5)
 
 
@@ -86,15 +86,15 @@ def mean_pool(p, x):
 
 
 def layer_norm(p, x):
-    n = normalise(x @ p["a"]) * p["s"][None] + p["t"][None]
+    n = normalize(x @ p["a"]) * p["s"][None] + p["t"][None]
     h = jax.nn.relu(n)
-    h2 = normalise(h @ p["c"])
+    h2 = normalize(h @ p["c"])
     return h2 @ p["d"], {"a": h, "c": h2}, {"a": n, "c": h2}
 
 
 def norm_after_activation(p, x):
     z = x @ p["a"]
-    h = normalise(jnp.tanh(z)) * p["s"][None]
+    h = normalize(jnp.tanh(z)) * p["s"][None]
     return h @ p["c"], {"a": h}, {"a": z}
 
 

@@ -51,8 +51,8 @@ def redrawn(params, graph=None, reset_method=None):
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
-def test_every_method_draws_as_initialised_by_default(method):
-    assert method.init == "as_initialised"
+def test_every_method_draws_as_initialized_by_default(method):
+    assert method.init == "as_initialized"
 
 
 def test_a_redrawn_kernel_keeps_its_own_initial_scale():
@@ -135,7 +135,7 @@ def test_a_named_initializer_is_that_initializer():
 
 @pytest.mark.parametrize("wrong", ["lecun", 3, None])
 def test_an_initializer_that_is_none(wrong):
-    with pytest.raises(ValueError, match=r"CPR: init must be 'as_initialised', one of he_uniform"):
+    with pytest.raises(ValueError, match=r"CPR: init must be 'as_initialized', one of he_uniform"):
         CPR(init=wrong)
 
 
@@ -169,7 +169,7 @@ def test_every_preset_names_its_initializer_so_that_its_checkpoints_keep_their_e
         spec = registry.get(name)
         assert spec.networks.init in INITIALIZERS, name
         chosen = [method.options.get("init", "he_uniform") for method in spec.methods.values()]
-        assert "as_initialised" not in chosen, name
+        assert "as_initialized" not in chosen, name
 
 
 @pytest.mark.parametrize("method", list(registry.get("permuted_mnist").methods))

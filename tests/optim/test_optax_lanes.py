@@ -1,4 +1,4 @@
-"""Many at once: vmap over seeds and numbers, several devices; and it still optimises."""
+"""Many at once: vmap over seeds and numbers, several devices; and it still optimizes."""
 
 import dataclasses
 import functools

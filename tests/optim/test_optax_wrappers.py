@@ -16,7 +16,7 @@ from continual_learning.optim import (
     ReGraMa,
     ShrinkAndPerturb,
     attach_reset_method,
-    recognise_units,
+    recognize_units,
 )
 from tests.optim.rollouts import (
     HEAD,
@@ -71,7 +71,7 @@ def test_a_masked_head_and_the_units_that_feed_it_stay(name):
     grads, features = stream(params)
     head = {"layer_0": True, "layer_1": True, HEAD: False}
     whole = attach_reset_method(
-        tx=inner(), reset_method=METHODS[name], units=recognise_units(params)
+        tx=inner(), reset_method=METHODS[name], units=recognize_units(params)
     )
     new, state = run(optax.masked(whole, head), params, (grads, features))
     assert_resets(name, state.inner_state)

@@ -17,7 +17,7 @@ from continual_learning.optim import (
     ReGraMa,
     ShrinkAndPerturb,
     attach_reset_method,
-    recognise_units,
+    recognize_units,
     sequential_units,
 )
 from continual_learning.optim.rewrite import kept, reset_units
@@ -145,7 +145,7 @@ def test_a_rate_of_zero_is_the_inner_optimizer(network, which):
 def test_limits_of_the_sharpness(shape, utilities, rho):
     """κ = 0 resets all units alike; κ → ∞ those up to the mean; both by ρ, never more."""
     params = {"a": {"kernel": jnp.ones((2, 5))}, "b": {"kernel": jnp.ones((5, 3))}}
-    graph = recognise_units(params)
+    graph = recognize_units(params)
     utility = jnp.asarray((utilities * 5)[:5], jnp.float32)[None]
     state = CPR().start(graph, jnp.float32)._replace(utility=utility)
 

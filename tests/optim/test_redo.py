@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from continual_learning.optim import ReDo, attach_reset_method, sequential_units
-from continual_learning.optim.scores import feature_means, normalised
+from continual_learning.optim.scores import feature_means, normalized
 
 
 def reset_once(params, method, features, graph):
@@ -31,7 +31,7 @@ def test_golden(name, golden, layered, close, precision):
     graph = sequential_units(params, kernels)
     features = {kernels[i]: jnp.asarray(g[f"act_{i}"]) for i in range(hidden)}
     _, magnitude = feature_means(graph, features, jnp.dtype(precision))
-    scores = graph.unpack(normalised(graph, magnitude, 1e-9))
+    scores = graph.unpack(normalized(graph, magnitude, 1e-9))
     for i in range(hidden):
         close(scores[kernels[i]], g[f"score_{i}"])
 

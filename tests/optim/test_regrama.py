@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from continual_learning.optim import ReGraMa, attach_reset_method, sequential_units
-from continual_learning.optim.scores import gradient_magnitude, normalised
+from continual_learning.optim.scores import gradient_magnitude, normalized
 from continual_learning.optim.trees import arrays
 
 
@@ -32,7 +32,7 @@ def test_golden(name, golden, layered, close, precision):
     kernels = [f"layer_{i}/kernel" for i in range(hidden + 1)]
     graph = sequential_units(params, kernels)
     score = gradient_magnitude(graph, arrays(grads), jnp.dtype(precision))
-    scores = graph.unpack(normalised(graph, score, 1e-9))
+    scores = graph.unpack(normalized(graph, score, 1e-9))
     for i in range(hidden):
         close(scores[kernels[i]], g[f"score_{i}"])
 

@@ -1,4 +1,4 @@
-"""Recognising a plain chain from shapes, and refusing everything else."""
+"""Recognizing a plain chain from shapes, and refusing everything else."""
 
 import itertools
 
@@ -8,11 +8,11 @@ import numpy as np
 import optax
 import pytest
 
-from continual_learning.optim import recognise_units, sequential_units
+from continual_learning.optim import recognize_units, sequential_units
 
 
 def names(params):
-    return list(recognise_units(params).names)
+    return list(recognize_units(params).names)
 
 
 def chain(*sizes):
@@ -23,7 +23,7 @@ def test_natural_order_puts_layer_10_after_layer_2():
     sizes = [3, *range(20, 31), 2]
     params = {f"layer_{i}": {"kernel": jnp.ones(s)} for i, s in enumerate(chain(*sizes))}
     assert names(params) == [f"layer_{i}/kernel" for i in range(11)]
-    assert [layer.size for layer in recognise_units(params).layers] == list(range(20, 31))
+    assert [layer.size for layer in recognize_units(params).layers] == list(range(20, 31))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_natural_order_puts_layer_10_after_layer_2():
     ids=["linen", "pairs", "flat list", "flat dict", "transposed"],
 )  # fmt: skip
 def test_common_containers(params):
-    graph = recognise_units(params)
+    graph = recognize_units(params)
     assert [layer.size for layer in graph.layers] == [4, 5]
     first = graph.layers[0]
     units = {first.name: np.arange(4) == 1}
@@ -51,7 +51,7 @@ def test_common_containers(params):
 
 def test_layers_without_a_bias_and_scalars_beside():
     params = {"a": {"w": jnp.ones((3, 4))}, "b": {"w": jnp.ones((4, 2))}, "log_alpha": jnp.ones(())}
-    graph = recognise_units(params)
+    graph = recognize_units(params)
     assert graph.names == ("a/w",)
     assert graph.layers[0].bias == ()
 
@@ -66,7 +66,7 @@ def test_layers_without_a_bias_and_scalars_beside():
     ],
 )
 def test_nothing_to_reset_is_no_error(params):
-    assert recognise_units(params).layers == ()
+    assert recognize_units(params).layers == ()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_nothing_to_reset_is_no_error(params):
 )  # fmt: skip
 def test_anything_ambiguous_is_refused_with_a_way_out(params, message):
     with pytest.raises(ValueError, match=message) as error:
-        recognise_units(params)
+        recognize_units(params)
     assert "sequential_units" in str(error.value)
 
 
@@ -119,7 +119,7 @@ def test_a_masked_layer_amid_the_chain_is_refused():
     params = {f"layer_{i}": {"kernel": jnp.ones(s)} for i, s in enumerate(chain(3, 4, 4, 4, 2))}
     params["layer_1"]["kernel"] = optax.MaskedNode()
     with pytest.raises(ValueError, match="layer_1/kernel' is masked"):
-        recognise_units(params)
+        recognize_units(params)
     params = {f"layer_{i}": {"kernel": jnp.ones(s)} for i, s in enumerate(chain(3, 4, 5, 2))}
     params["layer_2"] = {"kernel": optax.MaskedNode()}  # the head: what feeds it counts as output
     assert names(params) == ["layer_0/kernel"]

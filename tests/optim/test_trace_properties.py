@@ -8,7 +8,7 @@ import numpy as np
 from continual_learning.optim import trace_units
 from tests.optim.random_programs import programs
 from tests.optim.rollouts import jit
-from tests.optim.unit_checks import assert_complete, check_units, randomised
+from tests.optim.unit_checks import assert_complete, check_units, randomized
 
 PERMUTED = "has several outputs of one kernel in one unit"
 WITH_INPUTS = "is read together with other units by one weight"
@@ -25,7 +25,7 @@ def test_units_of_random_programs(program):
     check_units(program, graph, params, x, units=1, statistics=True, matter=not strange)
     if strange:
         return
-    # Nothing is refused but sums of a layer's outputs, and inputs that are normalised with units,
+    # Nothing is refused but sums of a layer's outputs, and inputs that are normalized with units,
     # or by norms with parameters to which units are added.
     allowed = {PERMUTED}
     if {"norm", "layernorm"} & set(program.words):
@@ -40,7 +40,7 @@ def test_units_of_random_programs(program):
 @hypothesis.given(programs())
 def test_features_of_random_programs(program):
     x = jax.random.normal(jax.random.key(0), (3, *program.points[0]))
-    params = randomised({name: jnp.ones(shape) for name, shape in program.params.items()})
+    params = randomized({name: jnp.ones(shape) for name, shape in program.params.items()})
     graph = trace_units(program, params, x[:1])
     try:
         found = jit(graph.with_features(program))(params, x)

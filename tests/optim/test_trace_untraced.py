@@ -99,7 +99,7 @@ CASES = {
         {"a": (3, 4), "b": (3, 4), "c": (4, 2), "d": (4, 2)}, [],
         {"a": "passes through 'dot_general'", "b": "meets no unit in 'mul'"},
     ),
-    "weight normalisation": (
+    "weight normalization": (
         lambda p, x: jnp.tanh(jnp.tanh(jnp.tanh(x @ p["a"]) @ normed(p, "v", "g")) @ p["b"])
         @ p["c"],
         {"a": (3, 4), "v": (4, 4), "g": (4,), "b": (4, 5), "c": (5, 2)}, ["b"],
@@ -217,7 +217,7 @@ def test_a_product_of_two_layers_as_output():
     assert dict(graph.untraced).keys() == {"a", "b"}
 
 
-def test_the_mean_of_a_layer_passes_for_a_normalisation():
+def test_the_mean_of_a_layer_passes_for_a_normalization():
     params = weights(a=(3, 4), c=(4, 2))
 
     def apply(p, x):
@@ -232,9 +232,9 @@ def test_the_mean_of_a_layer_passes_for_a_normalisation():
 @pytest.mark.parametrize(
     ("apply", "message"),
     [
-        (lambda p, x: x, r"output layer cannot be told.*w is not used"),
-        (lambda p, x: None, r"output layer cannot be told: `apply_fn` returns no arrays"),
-        (lambda p, x: x @ jnp.tanh(p["w"]), r"output layer cannot be told.*w passes through 'tanh"),
+        (lambda p, x: x, r"output layer is unknown.*w is not used"),
+        (lambda p, x: None, r"output layer is unknown: `apply_fn` returns no arrays"),
+        (lambda p, x: x @ jnp.tanh(p["w"]), r"output layer is unknown.*w passes through 'tanh"),
     ],
 )
 def test_an_output_that_no_kernel_reaches_is_an_error(apply, message):

@@ -208,7 +208,7 @@ def test_bad_graphs_and_bad_questions(residual, mlp):
         graph.incoming({"c": np.ones(3, bool)})
     with pytest.raises(ValueError, match=r"units\['a'\] must be bool \[3\], got float"):
         graph.incoming({"a": np.ones(3)})
-    with pytest.raises(ValueError, match="refers to 'z', which is no parameter"):
+    with pytest.raises(ValueError, match="refers to 'z', which is not a parameter"):
         dataclasses.replace(graph, layers=(Layer("z", 3, (Link("z", (1,), np.arange(3)),), ()),))
     with pytest.raises(ValueError, match="does not fit 'a' of shape"):
         dataclasses.replace(graph, layers=(Layer("a", 2, (Link("a", (1,), np.arange(2)),), ()),))

@@ -146,7 +146,7 @@ def linen(module, *shape):
     return module.apply, params, x
 
 
-def randomised(params, seed=0):
+def randomized(params, seed=0):
     """No parameter zero, none equal to another; wide layers as large as narrow ones."""
     rng = np.random.default_rng(seed)
 
@@ -188,7 +188,7 @@ def check_units(apply, graph, params, *inputs, units=2, statistics=False, matter
     if not graph.layers:
         return
     names, shapes = list(graph.shapes), graph.shapes
-    base, other = (jax.tree.leaves(randomised(params, seed)) for seed in (0, 1))
+    base, other = (jax.tree.leaves(randomized(params, seed)) for seed in (0, 1))
     program = jax.make_jaxpr(apply)(params, *inputs)
 
     def run(leaves, fixed=None):

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from continual_learning.analysis import style
-from continual_learning.paper import artefacts, figures
+from continual_learning.paper import artifacts, figures
 from continual_learning.paper.figures import theme
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
 from tests.analysis import study_folders
 from tests.paper.charts import notes_of, rows_of, values_of
 
-EVERY = [each.id for each in artefacts.of_kind("figure")]
+EVERY = [each.id for each in artifacts.ARTIFACTS.values() if each.kind == "figure"]
 
 TASK = 102 * 96 * 2048
 
@@ -64,10 +64,10 @@ def studies(tmp_path_factory):
                     root / study.folder, study.spec(), methods=study.methods, **small
                 )
             ]
-            for study in artefacts.get(id).studies
+            for study in artifacts.get(id).studies
         }
     for id in ("mnist_sharpness", "mnist_shapes"):
-        [study] = artefacts.get(id).studies
+        [study] = artifacts.get(id).studies
         spec = study.spec()
         found[study.folder] = [
             study_folders.digits(root / study.folder, spec, methods=study.methods, seeds=3, tasks=3)
@@ -76,12 +76,12 @@ def studies(tmp_path_factory):
 
 
 def folders_of(id: str, studies: dict) -> list[Path]:
-    artefact = artefacts.get(id)
-    if artefact.id in studies:
-        return studies[artefact.id]
-    if artefact.varied == "sequence":
+    artifact = artifacts.get(id)
+    if artifact.id in studies:
+        return studies[artifact.id]
+    if artifact.varied == "sequence":
         return studies["sequence"]
-    return [path for study in artefact.studies for path in studies[study.folder]]
+    return [path for study in artifact.studies for path in studies[study.folder]]
 
 
 # All of them -------------------------------------------------------------------------------------
@@ -103,13 +103,13 @@ def test_every_figure(id, studies):
 
 
 @pytest.mark.parametrize("id", ["ant_humanoid_main", "dormant_linearized", "perm_mnist"])
-def test_one_colour_per_method(id, studies):
+def test_one_color_per_method(id, studies):
     chart = figures.make(id, folders_of(id, studies)).to_dict()
     scales = [s for s in values_of(chart, "scale") if s and "range" in s and "Adam" in s["domain"]]
     assert scales
     for scale in scales:
-        colours = dict(zip(scale["domain"], scale["range"], strict=True))
-        assert colours == {style.name(m): style.colors([m])[m] for m in study_folders.METHODS}
+        colors = dict(zip(scale["domain"], scale["range"], strict=True))
+        assert colors == {style.name(m): style.colors([m])[m] for m in study_folders.METHODS}
 
 
 # Numbers by hand ---------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_utilities_by_hand(studies):
 
 
 def test_utilities_need_checkpoints(studies):
-    with pytest.raises(StudyError, match="util_dist is made of the histograms in a study's check"):
+    with pytest.raises(StudyError, match="util_dist needs the histograms in a study's check"):
         figures.make("util_dist", studies["slippery_ant"])
 
 
@@ -198,6 +198,6 @@ def test_other_files_are_refused(tmp_path):
         figures.save(figures.make("util_comp"), tmp_path / "x.gif")
 
 
-def test_every_colour_of_a_method_is_its_own():
+def test_every_color_of_a_method_is_its_own():
     own = [look.color for look in style.looks().values()]
     assert len({*own, *style.OTHERS}) == len(own) + len(style.OTHERS)

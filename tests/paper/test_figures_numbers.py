@@ -62,7 +62,9 @@ def test_norms_are_the_mean_of_both_networks(tmp_path):
 
 def test_peak_final_and_collapse_by_hand(tmp_path):
     """CPR rises; two of four seeds of Adam fall by 9,000 and stay there, one recovers."""
-    spec = registry.get("slippery_ant").override(tasks=2, iterations_per_task=12)
+    spec = registry.get("slippery_ant").override(
+        tasks=2, iterations_per_task=12, iterations_per_chunk=6
+    )
     rows = 24
 
     def columns(method, seed):
@@ -140,7 +142,7 @@ def test_ablations_by_hand(tmp_path):
     ends = [(row["value"], row["iqm"]) for row in rows_of(chart) if "iqm" in row]
     assert ends == [("0.001", 1), ("0.001", 1), ("0.05", 50), ("0.05", 50)]
     assert notes_of(chart).startswith(
-        "Each value: 3 seeds of 40.1M environment steps. episode_return, as in the paper: of the "
+        "Each value: 3 seeds of 40.1M environment steps. episode_return, as in the paper: the mean "
     )
 
 
@@ -156,7 +158,11 @@ def test_both_returns_are_drawn_each_by_its_name(tmp_path, id):
         "episode_return",
     ]
     notes = " ".join(spec["title"]["text"])
-    assert notes.count("latest_return: of") == notes.count("episode_return, as in the paper") == 1
+    assert (
+        notes.count("latest_return: the mean")
+        == notes.count("episode_return, as in the paper")
+        == 1
+    )
     # The IQM of a seed times 1, 2, 3 and 4 is that of 2.5.
     values = {row.get("value", row.get("iqm")) for row in rows_of(figures.make(id, [path]))}
     assert id == "collapse_thresholds" or values >= ({7500, 2500} if id == "flagship" else set())
@@ -195,11 +201,11 @@ def test_shapes_and_sharpness_by_hand(tmp_path):
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 12])
-def test_values_have_colours_of_their_own(count):
+def test_values_have_colors_of_their_own(count):
     shades = ablations._shades([str(i) for i in range(count)])
     assert len(set(shades.values())) == count
     assert shades["0"] == "#440154"
-    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in shades.values())
+    assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in shades.values())
 
 
 # What is not whole -------------------------------------------------------------------------------
@@ -247,7 +253,7 @@ def test_a_study_without_diagnostics(tmp_path):
 
 
 def test_a_method_of_ones_own(tmp_path):
-    """It has a colour and a row of its own."""
+    """It has a color and a row of its own."""
     spec = registry.get("slippery_ant").override(tasks=2)
     spec = spec.override(methods={**spec.methods, "mine": spec.methods["adam"]})
     path = study_folders.write(
@@ -258,4 +264,4 @@ def test_a_method_of_ones_own(tmp_path):
         methods=["mine", "adam"],
     )
     rows = rows_of(figures.make("flagship", [path]))
-    assert {row["colour"] for row in rows if row["method"] == "mine"} == {style.OTHERS[0]}
+    assert {row["color"] for row in rows if row["method"] == "mine"} == {style.OTHERS[0]}

@@ -29,7 +29,7 @@ def test_the_table_of_the_games_is_that_of_its_page():
         said = f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]"
         assert said in page
     assert "5 seeds of 4.5M environment steps" in table.notes[0]
-    assert "Of curves.csv, means of bins" in table.notes[0]
+    assert "The numbers come from curves.csv, means of bins" in table.notes[0]
     assert not {"Unfinished", "Smaller"} & set(table.notes[0].replace(":", "").split())
 
 
@@ -73,7 +73,7 @@ def test_a_folder_of_bins(tmp_path):
     frame = kept.frame(found)
     np.testing.assert_allclose(frame.eval_seen, [10, 10, 30, 30])
     assert list(frame.step) == [1_500_000, 3_000_000] * 2
-    with pytest.raises(StudyError, match="curves in bins cannot be put together with other runs"):
+    with pytest.raises(StudyError, match="curves in bins cannot be combined with other runs"):
         tables.make("continual_minatar", [folder, folder])
 
 

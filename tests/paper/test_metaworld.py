@@ -94,7 +94,7 @@ def test_both_readings_of_the_papers_numbers(tmp_path):
         )
     assert cell(table, "Adam", "eval_seen_success, as published", "final") == "—"
     assert "4 seeds of 3M environment steps. The paper: 5 seeds of 10M." in table.notes[0]
-    assert "share of the training episodes that ended with the task solved" in table.notes[1]
+    assert "share of training episodes that ended with the task solved" in table.notes[1]
     assert "eval_seen_success" in table.notes[2] and "more plausible" in table.notes[2]
     without = tables.make("continual_metaworld", [sequence(tmp_path / "y", eval_every=0)])
     assert "eval_seen" not in " ".join(without.notes)
@@ -134,7 +134,7 @@ def test_forgetting_while_a_study_runs(tmp_path):
 
 def test_forgetting_needs_evaluations(tmp_path):
     path = sequence(tmp_path / "x", eval_every=0)
-    with pytest.raises(StudyError, match="x has no evaluations, of which cmw_forgetting is made"):
+    with pytest.raises(StudyError, match="x has no evaluations, which cmw_forgetting needs"):
         tables.make("cmw_forgetting", [path])
 
 
@@ -240,7 +240,7 @@ def test_the_grid_of_single_tasks(tmp_path):
     assert titles == list(MT10)
     notes = " ".join(spec["title"]["text"])
     assert "Each task: 3 seeds of 2M environment steps. The paper: 10 seeds of 2M." in notes
-    assert "Bands" in notes and "latest_return: of the episode" in notes and "Not run" not in notes
+    assert "Bands" in notes and "latest_return: the mean return" in notes and "Not run" not in notes
     figures.save(chart, tmp_path / "x.svg")
     text = (tmp_path / "x.svg").read_text()
     assert float(text.split('width="')[1].split('"')[0]) <= theme.WIDTH * 1.05

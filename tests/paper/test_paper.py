@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from continual_learning.paper import artefacts, figures, folders, numbers, plan, runs, tables
+from continual_learning.paper import artifacts, figures, folders, numbers, plan, runs, tables
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
 from tests.analysis import study_folders
@@ -102,24 +102,25 @@ FIGURES = [
 
 
 def test_every_table_and_figure_has_an_id():
-    assert [each.id for each in artefacts.of_kind("table")] == TABLES
-    assert [each.id for each in artefacts.of_kind("figure")] == FIGURES
-    assert set(artefacts.ARTEFACTS) == {*TABLES, *FIGURES}
+    assert [each.id for each in artifacts.of_kind("table")] == [*TABLES, "methods"]
+    assert [each.id for each in artifacts.of_kind("figure")] == [*FIGURES, "curves"]
+    assert set(artifacts.ARTIFACTS) == {*TABLES, *FIGURES}
 
 
 def test_every_label_of_the_paper():
     """All but that of a float which only holds two others."""
-    ours = {each.label for each in artefacts.ARTEFACTS.values()}
+    ours = {each.label for each in artifacts.ARTIFACTS.values()}
     assert ours == {*LABELS, None} - {"fig:big_batch_neurons"}
     assert len(set(LABELS)) == len(LABELS) == 31
-    for each in artefacts.ARTEFACTS.values():
+    for each in artifacts.ARTIFACTS.values():
         if each.id not in ("individual_network_grad_norm", *OURS):
             assert each.label == f"{each.kind[:3]}:{each.id}"
-    assert {artefacts.get(id).label for id in OURS} == {None}
+    assert {artifacts.get(id).label for id in OURS} == {None}
 
 
 def test_all_can_be_made():
-    assert {**tables._MAKERS, **figures._MAKERS}.keys() == artefacts.ARTEFACTS.keys()
+    made = {**tables._MAKERS, **figures._MAKERS}
+    assert made.keys() == (artifacts.ARTIFACTS | artifacts.GENERAL).keys()
 
 
 def test_wrong_ids():
@@ -131,7 +132,7 @@ def test_wrong_ids():
         figures.make("flagshp")
     with pytest.raises(StudyError, match="flagship is a figure: `continual figure flagship`"):
         tables.make("flagship")
-    with pytest.raises(StudyError, match="util_comp is made of no study: leave out runs/a"):
+    with pytest.raises(StudyError, match="util_comp needs no study: leave out runs/a"):
         figures.make("util_comp", ["runs/a"])
     with pytest.raises(
         StudyError, match="needs the folder of a study of slippery_ant and slippery"
@@ -139,23 +140,23 @@ def test_wrong_ids():
         figures.make("param_norm")
 
 
-@pytest.mark.parametrize("artefact", artefacts.ARTEFACTS.values(), ids=lambda each: each.id)
-def test_the_studies_that_are_needed_can_be_run(artefact):
+@pytest.mark.parametrize("artifact", artifacts.ARTIFACTS.values(), ids=lambda each: each.id)
+def test_the_studies_that_are_needed_can_be_run(artifact):
     """At every scale, and with the checks that the registry leaves out."""
-    folders = [study.folder for study in artefact.studies]
+    folders = [study.folder for study in artifact.studies]
     assert len(set(folders)) == len(folders)
-    for study in artefact.studies:
+    for study in artifact.studies:
         for scale in plan.SCALES:
             spec = study.spec(scale).override()
             assert set(study.methods) <= set(spec.methods)
             assert all(runs.value(spec, name) == v for name, v in study.changes.items())
-        if artefact.varied:
-            assert study.spec().points % len(study.values(artefact.varied)) == 0
+        if artifact.varied:
+            assert study.spec().points % len(study.values(artifact.varied)) == 0
 
 
 def test_larger_rollouts_leave_a_task_as_it_is():
     usual = registry.get("slippery_ant")
-    for study in artefacts.get("bigrollout").studies:
+    for study in artifacts.get("bigrollout").studies:
         for scale in ("short", "paper"):
             assert study.spec(scale).steps == usual.at_scale(scale).steps
 
@@ -201,14 +202,13 @@ def test_the_wheel_has_the_numbers():
 
 def test_rates_are_those_that_were_measured():
     ant, mnist, minatar, metaworld = numbers.rates()
-    rows = json.loads((ROOT / "results/ppo/h200.json").read_text())
-    [measured] = [
-        row for row in rows if (row["physics"], row["seeds"], row["iterations"]) == ("mjx", 16, 6)
-    ]
+    rows = json.loads((ROOT / "results/ppo/h200_unrolled.json").read_text())
+    [measured] = [row for row in rows if (row["seeds"], row["iterations"]) == (16, 6)]
     for name in ("experiment", "seeds", "environments"):
         assert ant[name] == measured[name]
     assert ant["steps_per_second"] == measured["adam_steps_per_second"]
-    assert ant["changes"] == {"physics": measured["physics"]}
+    assert ant["changes"] == {"iterations_per_chunk": measured["iterations"]}
+    assert registry.get("slippery_ant").value("physics") == measured["physics"]
     text = (ROOT / "results/permuted_mnist/README.md").read_text()
     assert "All of it took 539 s and 287 s" in text and 539 + 287 == 826
     # 200 tasks of 7,500 updates, five seeds, six methods.
@@ -230,27 +230,33 @@ def test_rates_are_those_that_were_measured():
 
 
 def test_costs_by_hand():
-    found = plan.cost(artefacts.get("ant_iqr").studies, "paper")
+    found = plan.cost(artifacts.get("ant_iqr").studies, "paper")
     assert found.steps == 20 * 102 * 96 * 2048 * 15 * 6
-    assert found.seconds == pytest.approx(found.steps / 1_555_615)
+    assert found.seconds == pytest.approx(found.steps / 7_069_761)
     assert found.at_least  # 15 seeds, where 16 were measured
-    assert plan.cost(artefacts.get("ant_iqr").studies, "smoke").seconds is None
-    assert plan.cost(artefacts.get("hum_iqr").studies, "paper").seconds is None
-    assert plan.cost(artefacts.get("bigrollout").studies, "paper").seconds is None
-    both = plan.cost(artefacts.get("param_norm").studies, "paper")
+    assert plan.cost(artifacts.get("ant_iqr").studies, "smoke").seconds is None
+    assert plan.cost(artifacts.get("hum_iqr").studies, "paper").seconds is None
+    assert plan.cost(artifacts.get("bigrollout").studies, "paper").seconds is None
+    both = plan.cost(artifacts.get("param_norm").studies, "paper")
     assert both.steps == found.steps + 20 * 62 * 160 * 2048 * 15 * 6
     assert both.seconds is None
-    mnist = plan.cost(artefacts.get("perm_mnist").studies, "paper")
-    nine = plan.cost(artefacts.get("rr").studies, "paper")
+    mnist = plan.cost(artifacts.get("perm_mnist").studies, "paper")
+    nine = plan.cost(artifacts.get("rr").studies, "paper")
     assert nine.steps == 9 * 20 * 102 * 96 * 2048 * 15
-    assert nine.seconds == pytest.approx(nine.steps / 1_555_615) and not nine.at_least
+    assert nine.seconds == pytest.approx(nine.steps / 7_069_761) and not nine.at_least
     assert mnist.seconds == pytest.approx(826, abs=0.1) and not mnist.at_least
 
 
 def test_the_plan(tmp_path):
     ant = study_folders.robots(tmp_path / "ant", seeds=15, per_task=1)
     short = study_folders.robots(
-        tmp_path / "short", seeds=4, per_task=1, until=0.5, tasks=5, iterations_per_task=30
+        tmp_path / "short",
+        seeds=4,
+        per_task=1,
+        until=0.5,
+        tasks=5,
+        iterations_per_task=30,
+        iterations_per_chunk=10,
     )
     odd = study_folders.robots(
         tmp_path / "odd",
@@ -261,10 +267,10 @@ def test_the_plan(tmp_path):
         experiment="slippery_ant_shape",
     )
     held = [folders.Folder.read(path) for path in (ant, short, odd)]
-    lines = plan.listing(artefacts.ARTEFACTS.values(), held).splitlines()
+    lines = plan.listing(artifacts.ARTIFACTS.values(), held).splitlines()
     at = {line.split()[0]: i for i, line in enumerate(lines) if not line.startswith(("  ", "("))}
-    assert set(at) == {"id", *artefacts.ARTEFACTS}
-    assert "36.1G, ≥ 6.4 h (1)" in lines[at["ant_iqr"]]
+    assert set(at) == {"id", *artifacts.ARTIFACTS}
+    assert "36.1G, ≥ 1.4 h (1)" in lines[at["ant_iqr"]]
     assert lines[at["ant_iqr"] + 1] == f"  holds it: {ant} (paper, finished)"
     assert lines[at["ant_iqr"] + 2] == f"  holds it: {short} (short, unfinished)"
     assert lines[at["hum_iqr"] + 1].startswith("continual_metaworld  ")  # nothing holds it
@@ -280,7 +286,9 @@ def test_the_plan(tmp_path):
     assert "not measured" in lines[at["hum_iqr"]]
     assert "continual bench methods slippery_humanoid" in lines[at["runtime"]]
     assert "no study" in lines[at["util_comp"]]
-    assert lines[-4].startswith("(1) 1,555,615 steps/s on one H200, 16 seeds at once, with physics")
+    assert lines[-4].startswith(
+        "(1) 7,069,761 steps/s on one H200, 16 seeds at once, with iterations"
+    )
     assert lines[-2].startswith("(3) 33,206 steps/s on one H200, 5 seeds at once (results/sac")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from continual_learning.paper import artefacts, figures, folders, plan, runs, tables
+from continual_learning.paper import artifacts, figures, folders, plan, runs, tables
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
 from tests.analysis import study_folders
@@ -34,7 +34,7 @@ def test_a_study_of_another_kind_by_the_same_name(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('schema = 1\n[study]\nexperiment = "toy"', "does not say which experiment"),
+        ('schema = 1\n[study]\nexperiment = "toy"', "does not name its experiment"),
         ("schema = 1\n[study.experiment]\nkind = 'x'", "Unknown kind 'x'"),
         ("schema = 1\n[study.experiment]\nkind = 'control'\nname = '<b>'", "`title` is missing"),
     ],
@@ -70,7 +70,7 @@ def test_values_of_an_ablation(tmp_path):
         methods=["cpr"],
         seeds=range(4),
     )
-    found = runs.by_value(artefacts.get("rr"), [high, lanes, low])
+    found = runs.by_value(artifacts.get("rr"), [high, lanes, low])
     assert list(found) == [0.001, 0.03, 0.05, 0.2]
     assert found[0.03].curve("episode_return").seeds.tolist() == [1, 3]
     assert found[0.2].curve("episode_return").seeds.tolist() == [0, 1]
@@ -83,10 +83,10 @@ def test_folders_of_an_ablation_must_be_alike(tmp_path):
         tmp_path / "b", **small, tasks=3, physics="mjx", **{"cpr.max_reset": 0.1}
     )
     with pytest.raises(StudyError, match=r"differ in more than cpr.max_reset: .*tasks \(2 and 3\)"):
-        runs.by_value(artefacts.get("rr"), [a, b])
+        runs.by_value(artifacts.get("rr"), [a, b])
     adam = study_folders.robots(tmp_path / "adam", **small | {"methods": ["adam"]}, tasks=2)
-    with pytest.raises(StudyError, match="adam does not run cpr, of which rr is"):
-        runs.by_value(artefacts.get("rr"), [adam])
+    with pytest.raises(StudyError, match="adam does not run cpr, which rr shows"):
+        runs.by_value(artifacts.get("rr"), [adam])
 
 
 def test_shapes_come_in_the_order_of_the_paper(tmp_path):
@@ -95,7 +95,7 @@ def test_shapes_come_in_the_order_of_the_paper(tmp_path):
         study_folders.robots(tmp_path / shape, **small, **{"cpr.shape": shape})
         for shape in ("sigmoid", "exp", "linear")
     ]
-    found = runs.by_value(artefacts.get("transform_perf"), folders)
+    found = runs.by_value(artifacts.get("transform_perf"), folders)
     assert list(found) == ["linear", "exp", "sigmoid"]
 
 
@@ -104,11 +104,11 @@ def test_lanes_of_an_ablation_are_its_values(tmp_path):
     small = {"seeds": 2, "per_task": 1, "tasks": 2, "methods": ["cpr"]}
     rho = study_folders.robots(tmp_path / "rho", "slippery_ant_rho", **small)
     alone = study_folders.robots(tmp_path / "alone", **small, **{"cpr.max_reset": 0.2})
-    found = runs.by_value(artefacts.get("rr"), [rho, alone])
+    found = runs.by_value(artifacts.get("rr"), [rho, alone])
     assert list(found) == [0.001, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.1, 0.2]
     assert {each.curve("episode_return").values.shape[0] for each in found.values()} == {2}
     shape = study_folders.robots(tmp_path / "shape", "slippery_ant_shape", **small)
-    assert list(runs.by_value(artefacts.get("transform_perf"), [shape])) == [
+    assert list(runs.by_value(artifacts.get("transform_perf"), [shape])) == [
         "linear",
         "exp",
         "softplus",
@@ -118,7 +118,7 @@ def test_lanes_of_an_ablation_are_its_values(tmp_path):
     assert folder.seeds == (0, 1) and folder.unusual() == {}
     assert plan.finished(folder)
     with pytest.raises(StudyError, match="shape is a study of slippery_ant_shape; rr needs slippe"):
-        runs.by_value(artefacts.get("rr"), [shape])
+        runs.by_value(artifacts.get("rr"), [shape])
 
 
 def test_what_is_unusual_about_a_folder(tmp_path):
@@ -144,7 +144,7 @@ def test_studies_of_single_tasks(tmp_path):
         study_folders.arms(tmp_path / name, **small, sequence=(name,))
         for name in ("plate-slide", "reach")
     ]
-    grid = artefacts.get("metaworld_grid_2x5")
+    grid = artifacts.get("metaworld_grid_2x5")
     found = runs.by_task(grid, [*others, push])
     assert list(found) == ["reach", "push", "plate-slide"]
     assert [str(study) for study in grid.studies[:2]] == [

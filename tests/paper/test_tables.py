@@ -184,8 +184,11 @@ def test_both_returns_stand_beside_the_papers(tmp_path):
         for source in ("as published", "IQM of seeds"):
             assert cell(table, "CPR", f"{metric}, {source}", "final").value == value
     notes = " ".join(table.notes)
-    assert "latest_return: of the episode that each environment ended last." in notes
-    assert "episode_return, as in the paper: of the episodes that ended" in notes
+    assert (
+        "latest_return: the mean return of the last completed episode of every environment."
+        in notes
+    )
+    assert "episode_return, as in the paper: the mean return of the episodes" in notes
 
 
 def test_other_settings_are_told(tmp_path):
@@ -267,7 +270,7 @@ def test_games(tmp_path, evaluations):
     assert (found[0].value, found[1].value) == (4, 1.9)
     assert "3 seeds of 720,000 environment steps. The paper: 5 seeds of 4.5M." in table.notes[0]
     assert "Smaller than the paper's: 720,000 of 4.5M steps, 3 of 5 seeds." in table.notes[0]
-    assert "of the episode that each environment ended last" in table.notes[1]
+    assert "of the last completed episode of every environment" in table.notes[1]
 
 
 def test_what_the_papers_trainer_logs(tmp_path):

@@ -140,5 +140,5 @@ def test_the_best_of_a_column():
 
 
 def test_rows_must_fit():
-    with pytest.raises(ValueError, match="A row has 1 cells, the table 2"):
+    with pytest.raises(ValueError, match="A row has 1 cells; the table has 2 columns"):
         Table("t", (Column("a", "a"), Column("b", "b")), ((1,),))

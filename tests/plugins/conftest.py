@@ -8,8 +8,10 @@ import pytest
 from continual_learning import plugins
 from continual_learning.agents.catalog import AGENTS
 from continual_learning.analysis import loading, style
+from continual_learning.diagnostics import metrics
 from continual_learning.envs import STREAMS
 from continual_learning.optim import registry as methods
+from continual_learning.paper import artifacts
 from continual_learning.studies import registry
 
 
@@ -22,6 +24,8 @@ def fresh(monkeypatch, tmp_path):
     monkeypatch.setattr(registry, "_ADDED", {})
     for kinds in (STREAMS, AGENTS):
         monkeypatch.setattr(kinds, "_entries", dict(kinds._entries))
+    monkeypatch.setattr(artifacts, "GENERAL", dict(artifacts.GENERAL))
+    monkeypatch.setattr(metrics, "METRICS", dict(metrics.METRICS))
     monkeypatch.setattr(style, "_recorded", {})
     loading._warn.cache_clear()
     yield

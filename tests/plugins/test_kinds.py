@@ -2,15 +2,19 @@
 
 from pathlib import Path
 
+import jax
 import pytest
 
 from continual_learning import cli, plugins
 from continual_learning.agents.catalog import AGENTS
 from continual_learning.analysis import load
+from continual_learning.diagnostics import metrics
 from continual_learning.envs import STREAMS
+from continual_learning.paper import tables
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry, spec
 from continual_learning.studies.store import manifest
+from tests.analysis import study_folders
 
 HERE = Path(__file__).parent
 ENVIRONMENT, AGENT = str(HERE / "my_environment.py"), str(HERE / "my_agent.py")
@@ -88,6 +92,13 @@ def test_a_study_of_both(file, tmp_path, another_process, capsys):
     assert "is not loaded" in told and "warm_room" in page.read_text()
     assert plugins.loaded() == ()
     said(capsys, "status", path, *BOTH)
+    another_process()
+    assert "--plugin FILE.py" in said(capsys, "table", "methods", path, code=2)
+    table = said(capsys, "table", "methods", path, *BOTH)
+    assert "latest_return, IQM of seeds" in table and "| Adam |" in table
+    chart = tmp_path / "chart.html"
+    said(capsys, "figure", "curves", path, "--out", chart, *BOTH)
+    assert "episodic return" in chart.read_text()
 
 
 def test_it_learns(file, tmp_path, capsys):
@@ -139,3 +150,68 @@ def test_kinds_that_are_taken_or_not_there(file, another_process):
         AGENTS.register(room)
     with pytest.raises(TypeError, match="needs a `kind`"):
         STREAMS.register(type("Mine", (room,), {"kind": "no name"}))
+
+
+ROBOT = str(HERE / "my_robot.py")
+STANDING = """
+name = "standing_ant"
+title = "An ant that stands"
+tasks = 1
+seeds = 1
+
+[stream]
+kind = "standing"
+
+[agent]
+kind = "ppo"
+environments = 4
+rollout = 4
+minibatches = 2
+epochs = 1
+iterations_per_task = 1
+iterations_per_chunk = 1
+diagnostics = false
+
+[networks]
+kind = "actor_critic"
+policy_hidden = [8]
+value_hidden = [8]
+
+[methods.adam]
+learning_rate = 1e-3
+"""
+
+
+@pytest.mark.slow
+def test_a_robot_is_filmed(tmp_path, another_process, capsys):
+    file, path, film = tmp_path / "standing.toml", tmp_path / "study", tmp_path / "film.gif"
+    file.write_text(STANDING)
+    with jax.numpy_rank_promotion("allow"):  # as Brax's code relies on
+        said(capsys, "run", file, "--plugin", ROBOT, "--quiet", "--out", path)
+        another_process()
+        words = ["--steps", 4, "--size", "64x48", "--renderer", "sketch", "--out", film]
+        told = said(capsys, "render", path, "--set", "gravity=1.5", *words)
+    assert f"{film}: 4 frames" in told and film.stat().st_size > 100
+    assert [each.file for each in plugins.loaded()] == [ROBOT]
+
+
+def test_a_table_and_a_metric(tmp_path, capsys):
+    """Of one file each, or of the same."""
+    path = study_folders.digits(tmp_path / "digits", seeds=2, tasks=3)
+    file = str(HERE / "my_table.py")
+    assert cli.main(["table", "--list", "--plugin", file]) == 0
+    assert "Accuracy in the last task" in capsys.readouterr().out
+    assert cli.main(["table", "last_task", str(path), "--plugin", file, "--format", "csv"]) == 0
+    rows = load(path)
+    last = rows[(rows.task == 2) & (rows.method == "adam")].online_accuracy.mean()
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("adam,")]
+    assert float(line.split(",")[1]) == pytest.approx(100 * last, abs=0.06)
+    assert metrics.metric("policy_surprise").title == "Surprise, policy"
+    assert metrics.metric("surprise").better == "lower"
+
+
+def test_ours_are_not_replaced():
+    with pytest.raises(StudyError, match="methods is ours: choose another id"):
+        tables.register("methods", "Mine", lambda artifact, folders: None)
+    with pytest.raises(ValueError, match="reward is ours"):
+        metrics.register(metrics.METRICS["reward"])

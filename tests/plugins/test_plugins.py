@@ -55,7 +55,7 @@ def test_what_a_file_defines_can_be_pickled_and_read():
 BROKEN = {
     "x = 1\nraise KeyError('no')\n": r"mine.py, line 2, fails: KeyError: 'no'",
     "x = 1\nimport sys\nsys.exit(0)\n": r"mine.py, line 3, fails: SystemExit: 0",
-    "x = 1\ndef f(:\n": r"mine.py, line 2, is no Python: invalid syntax",
+    "x = 1\ndef f(:\n": r"mine.py, line 2, is not valid Python: invalid syntax",
     "x = '\0'": r"mine.py.*null bytes",
     "import helper_of_mine\n": r"line 1, fails: ModuleNotFoundError: No module named 'helper_of",
     "from continual_learning.optim import CPR, register\n\nregister('redo', CPR)\n": (
@@ -267,8 +267,8 @@ def test_looks():
 def test_looks_that_a_study_recorded(looks, name):
     style.note({"looks": looks})
     assert style.name("mine") == name
-    colour = "#123456" if "#123456" in str(looks) else style.OTHERS[0]
-    assert style.colors(["mine"]) == {"mine": colour}
+    color = "#123456" if "#123456" in str(looks) else style.OTHERS[0]
+    assert style.colors(["mine"]) == {"mine": color}
     style.note({"looks": {"cpr": {"label": "Not CPR"}}})
     assert style.name("cpr") == "CPR"
 

@@ -13,6 +13,7 @@ from continual_learning.analysis import load
 from continual_learning.jobs import tree, worker
 from continual_learning.jobs.job import divide
 from continual_learning.studies import registry
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.store import manifest
 from tests.analysis import study_folders
 
@@ -114,7 +115,8 @@ def test_a_file_that_changes_before_a_job_begins(tmp_path, another_process, caps
     mine.write_text(mine.read_text() + "\n")
     another_process()
     assert "mine.py, which has changed since" in said(capsys, "resume", path, code=2)
-    assert worker.main([str(path), "random_resets", "--plugin", str(mine)]) == worker.FAILED
+    given = RunOptions(plugins=[str(mine)])
+    assert worker.main([str(path), "random_resets", "--options", given.dumps()]) == worker.FAILED
     assert "mine.py, which has changed since" in made.failure("random_resets").read_text()
     assert not made.folder("random_resets").exists()
 

@@ -72,7 +72,7 @@ def columns(experiment: Any, method: str, seed: int) -> dict[str, np.ndarray]:
         "dormant_ratio": share.astype(np.float32),
         "policy_dormant_ratio": (0.8 * share).astype(np.float32),
         "value_dormant_ratio": np.clip(1.2 * share, 0, 1).astype(np.float32),
-        "linearised_ratio": (0.5 * share).astype(np.float32),
+        "linearized_ratio": (0.5 * share).astype(np.float32),
         "low_variance_ratio": (0.7 * share).astype(np.float32),
         "srank": rank.astype(np.float32),
         "effective_rank": (0.8 * rank).astype(np.float32),

@@ -95,7 +95,7 @@ def test_a_study_that_runs(tmp_path):
     assert "not finished, 62% of all steps" in text
     assert "CPR is not finished" in text and "(50%)" in text
     assert "No rows yet: ReDo." in text
-    assert "Not compared, since not whole: CPR." in text
+    assert "Not compared, since incomplete: CPR." in text
     assert "newest rows of" in text
 
 
@@ -125,7 +125,7 @@ def test_seeds_that_are_behind_or_missing(tmp_path):
     )
     said = " ".join(notices(section, facts.facts(section, series.locate(section), "test_accuracy")))
     assert "not equally far: from step 5 (seed 1) to 8 (seed 0)" in said
-    assert "Adam has no rows of the seeds 1; its numbers are of the other 1." in said
+    assert "Adam has no rows of the seeds 1; its numbers cover the other 1." in said
 
 
 def test_values_that_are_not_finite(tmp_path):
@@ -148,7 +148,7 @@ def test_metrics_of_its_own(tmp_path):
     page = report.make([folder])
     assert "Not drawn, since they hold no numbers: note." in text_of(page)
     assert data_of(page)["sections"][0]["main"] == "<b>mine"
-    assert "No rule for &lt;b&gt;mine" in page and "<b>mine" not in page
+    assert "There is no rule for &lt;b&gt;mine" in page and "<b>mine" not in page
 
 
 # numbers -----------------------------------------------------------------------------------------

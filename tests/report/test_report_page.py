@@ -110,10 +110,10 @@ def test_links_lead_to_folders_alone(tmp_path, name):
     assert urllib.request.url2pathname(address).endswith(folder.name)
 
 
-def test_colours_can_be_seen():
+def test_colors_can_be_seen():
     """Contrast of texts by WCAG: 4.5 to 1; of lines on dark ground about 3 to 1 and more."""
     css = page_module._asset("page.css")
-    colours = dict(re.findall(r"--([\w-]+): light-dark\((#\w{6}, #\w{6})\)", css))
+    colors = dict(re.findall(r"--([\w-]+): light-dark\((#\w{6}, #\w{6})\)", css))
 
     def contrast(a: str, b: str) -> float:
         high, low = sorted(
@@ -124,10 +124,10 @@ def test_colours_can_be_seen():
 
     for ink in ("text", "muted", "accent"):
         for ground in ("page", "surface", "warn"):
-            pairs = zip(colours[ink].split(", "), colours[ground].split(", "), strict=True)
+            pairs = zip(colors[ink].split(", "), colors[ground].split(", "), strict=True)
             assert all(contrast(*pair) >= 4.5 for pair in pairs), (ink, ground)
-    for colour in (*style.colors(style.looks()).values(), *style.OTHERS):
-        assert contrast(page_module.lightened(colour), "#191c22") >= 3.5
+    for color in (*style.colors(style.looks()).values(), *style.OTHERS):
+        assert contrast(page_module.lightened(color), "#191c22") >= 3.5
     assert page_module.lightened("#E69F00") == "#E69F00"
 
 

@@ -42,7 +42,7 @@ def test_the_middle_is_drawn_where_all_seeds_have_a_value(tmp_path):
     [[line], *_] = data["groups"][0]["metrics"][0]["lines"]
     np.testing.assert_array_equal(numbers(data["grids"][line["grid"]]), np.arange(1, 9))
     np.testing.assert_array_equal(numbers(line["count"], "<u2"), [5] * 4 + [4] * 4)
-    iqm, q25, q75 = unpacked(line["centre"])
+    iqm, q25, q75 = unpacked(line["center"])
     np.testing.assert_allclose(iqm, [0.4] * 4 + [np.nan] * 4)  # without the least and the largest
     np.testing.assert_allclose(q25, [0.2] * 4 + [np.nan] * 4)
     np.testing.assert_allclose(q75, [0.6] * 4 + [np.nan] * 4)
@@ -71,7 +71,7 @@ def test_no_extreme_is_lost_when_there_are_many_rows(tmp_path):
     np.testing.assert_allclose(
         np.sort(seeds.reshape(2, 100, 2)), np.stack([bins.min(2), bins.max(2)], 2), atol=2e-3
     )
-    np.testing.assert_allclose(unpacked(line["centre"])[0], bins.mean(2).mean(0), atol=1e-4)
+    np.testing.assert_allclose(unpacked(line["center"])[0], bins.mean(2).mean(0), atol=1e-4)
     assert "so that no extreme is lost" in text_of(report.make([tmp_path / "a"]))
 
 
@@ -83,7 +83,7 @@ def test_a_bin_that_is_not_full_has_no_mean(tmp_path):
     [line] = data["groups"][0]["metrics"][0]["lines"][0]
     np.testing.assert_array_equal(numbers(data["grids"][line["grid"]])[-2:], [100, 102])
     np.testing.assert_array_equal(numbers(line["count"], "<u2"), [2] * 25 + [0])
-    iqm = unpacked(line["centre"])[0]
+    iqm = unpacked(line["center"])[0]
     assert iqm[-2] == pytest.approx((96 + 97 + 98 + 99) / 4 / 2, abs=0.01)
     assert np.isnan(iqm[-1])
     assert unpacked(line["seeds"])[0, -2:] == pytest.approx([101, 100], abs=0.01)  # goes on

@@ -9,6 +9,7 @@ from continual_learning.analysis import load
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, launch, registry, spec
 from continual_learning.studies.methods import check
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.presets.ablations import BASES
 from continual_learning.studies.study import Study
 
@@ -47,7 +48,7 @@ def test_values():
     [
         ("score", "cpr_per_sample", {"score": "per_sample"}),
         ("outgoing", "cpr_no_shrink", {"shrink_outgoing": False}),
-        ("recentring", "cpr_no_recentring", {"recentre": False}),
+        ("recentering", "cpr_no_recentering", {"recenter": False}),
         ("moments", "cpr_moments", {"reset_moments": True}),
         ("bias", "cpr_bias", {"reset_bias": True}),
     ],
@@ -131,13 +132,16 @@ def test_every_combination_with_every_seed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["score", "outgoing", "recentring", "moments", "bias"])
+@pytest.mark.parametrize("kind", ["score", "outgoing", "recentering", "moments", "bias"])
 def test_variants_run_and_differ(kind, tmp_path):
     changes = {"cpr.max_reset": 0.2, "cpr.every": 6}
     chosen = get(f"permuted_digits_{kind}")
     both = {f"{name}.{k.split('.')[1]}": v for name in chosen.methods for k, v in changes.items()}
     chosen = chosen.override(**SMALL, **both)
-    assert launch.run(chosen, list(chosen.methods), [0, 1], tmp_path / "x", quiet=True) == 0
+    assert (
+        launch.run(chosen, list(chosen.methods), [0, 1], tmp_path / "x", RunOptions(quiet=True))
+        == 0
+    )
     found = load(tmp_path / "x").groupby(["method", "seed", "step"])["test_loss"].first().unstack(0)
     assert found.notna().all(axis=None)
     assert (found.iloc[:, 0] - found.iloc[:, 1]).abs().max() > 1e-5
@@ -151,7 +155,7 @@ def test_all_shapes_and_sharpnesses_are_one_program(tmp_path, monkeypatch):
     changes = SMALL | {"cpr.max_reset": 0.2, "cpr.every": 6, "cpr.decay": 0.5}
     chosen = get("permuted_digits_shape_kappa").override(**changes)
     chosen = chosen.override(lanes={"shape": [0, 1, 2, 3], "sharpness": [0.0, 1.0, math.inf]})
-    assert launch.run(chosen, ["cpr"], [5], tmp_path / "all", quiet=True) == 0
+    assert launch.run(chosen, ["cpr"], [5], tmp_path / "all", RunOptions(quiet=True)) == 0
     assert len(made) == 1
     found = load(tmp_path / "all")
     assert found.groupby(["hyper_shape", "hyper_sharpness"]).ngroups == 12
@@ -162,7 +166,7 @@ def test_all_shapes_and_sharpnesses_are_one_program(tmp_path, monkeypatch):
     assert np.diff(np.sort([*last[:, 1.0], last[0, 0.0], last[0, math.inf]])).min() > 1e-4
     alone = get("permuted_digits").override(**changes, **{"cpr.shape": "softplus"})
     alone = alone.override(**{"cpr.sharpness": 1.0})
-    launch.run(alone, ["cpr"], [5], tmp_path / "alone", quiet=True)
+    launch.run(alone, ["cpr"], [5], tmp_path / "alone", RunOptions(quiet=True))
     np.testing.assert_allclose(
         load(tmp_path / "alone")["test_loss"].iloc[-1], last[2, 1.0], rtol=1e-5
     )

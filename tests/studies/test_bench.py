@@ -35,6 +35,18 @@ def test_rounds_that_there_are_not(rounds):
         bench.methods(registry.get("permuted_digits"), ["adam"], [0], rounds)
 
 
+def test_learning_begins_at_once(monkeypatch):
+    """Else the chunks of a method that collects data first would be timed."""
+    asked = []
+    monkeypatch.setattr(bench.build, "trainer", lambda experiment, *_: asked.append(experiment))
+    monkeypatch.setattr(bench, "program_of", lambda *_: 1 / 0)  # nothing is compiled
+    games = registry.get("continual_minatar")
+    with pytest.raises(ZeroDivisionError):
+        bench.methods(games, ["adam"], [0], 1)
+    assert games.value("learning_starts") > 0
+    assert [each.value("learning_starts") for each in asked] == [0]
+
+
 def test_from_the_command_line(tmp_path, capsys):
     out = tmp_path / "new" / "times.json"
     words = (

@@ -19,6 +19,7 @@ from continual_learning.schema.errors import StudyError
 from continual_learning.schema.names import RobotName
 from continual_learning.studies import build, launch, registry, spec
 from continual_learning.studies.experiment import MethodSpec
+from continual_learning.studies.options import RunOptions
 from tests.studies.flat import flat
 from tests.studies.sharing import share_program
 
@@ -69,7 +70,7 @@ def test_the_presets_are_the_papers():
         assert {m.clip for m in each.methods.values()} == {0.5}
     assert ant.policy_hidden == (32,) * 4 and humanoid.policy_hidden == (128,) * 4
     assert (ant.reward_scale, humanoid.reward_scale) == (1.0, 0.1)
-    assert (ant.normalise_observations, humanoid.normalise_observations) == (False, True)
+    assert (ant.normalize_observations, humanoid.normalize_observations) == (False, True)
     assert {m.learning_rate for m in ant.methods.values()} == {1e-3}
     assert {m.learning_rate for m in humanoid.methods.values()} == {3e-4}
     chosen = {
@@ -153,11 +154,13 @@ def studies(tmp_path_factory):
         patch.setattr(updates, "improve", counted)
         share_program(patch)
         whole, parts = folder / "whole", folder / "parts"
-        assert launch.run(experiment, ["cpr"], [0, 3], whole, quiet=True) == 0
+        assert launch.run(experiment, ["cpr"], [0, 3], whole, RunOptions(quiet=True)) == 0
         count = len(traced)
-        code = launch.run(experiment, ["cpr"], [0, 3], parts, quiet=True, time_limit=1e-9)
+        code = launch.run(
+            experiment, ["cpr"], [0, 3], parts, RunOptions(quiet=True, time_limit=1e-9)
+        )
         assert code == launch.REQUEUE
-        assert launch.resume(parts, quiet=True) == 0
+        assert launch.resume(parts, RunOptions(quiet=True)) == 0
     return load(whole), load(parts), count
 
 
@@ -328,11 +331,11 @@ def test_a_delayed_ant_of_before_goes_on():
 @pytest.mark.slow
 def test_a_delayed_ant_stopped_and_resumed_equals_through(tmp_path):
     experiment = tiny("delayed_ant")
-    assert launch.run(experiment, ["cpr"], [0], tmp_path / "whole", quiet=True) == 0
+    assert launch.run(experiment, ["cpr"], [0], tmp_path / "whole", RunOptions(quiet=True)) == 0
     parts = tmp_path / "parts"
-    code = launch.run(experiment, ["cpr"], [0], parts, quiet=True, time_limit=1e-9)
+    code = launch.run(experiment, ["cpr"], [0], parts, RunOptions(quiet=True, time_limit=1e-9))
     assert code == launch.REQUEUE
-    assert launch.resume(parts, quiet=True) == 0
+    assert launch.resume(parts, RunOptions(quiet=True)) == 0
     pd.testing.assert_frame_equal(load(tmp_path / "whole"), load(parts), check_exact=True)
 
 

@@ -12,6 +12,7 @@ from continual_learning.envs import minatar
 from continual_learning.schema.errors import StudyError
 from continual_learning.schema.names import GAMES
 from continual_learning.studies import build, launch, registry, spec
+from continual_learning.studies.options import RunOptions
 from tests.studies.flat import flat
 from tests.studies.sharing import share_program
 
@@ -130,11 +131,13 @@ def studies(tmp_path_factory):
         patch.setattr(agent, "statistics", counted)
         share_program(patch)
         whole, parts = folder / "whole", folder / "parts"
-        assert launch.run(experiment, ["cpr"], [0, 3], whole, quiet=True) == 0
+        assert launch.run(experiment, ["cpr"], [0, 3], whole, RunOptions(quiet=True)) == 0
         count = len(traced)
-        code = launch.run(experiment, ["cpr"], [0, 3], parts, quiet=True, time_limit=1e-9)
+        code = launch.run(
+            experiment, ["cpr"], [0, 3], parts, RunOptions(quiet=True, time_limit=1e-9)
+        )
         assert code == launch.REQUEUE
-        assert launch.resume(parts, quiet=True, checkpoint_seconds=0.0) == 0
+        assert launch.resume(parts, RunOptions(quiet=True, checkpoint_seconds=0.0)) == 0
     beside = sorted(f.name for f in parts.glob("checkpoints/cpr/*"))
     return load(whole), load(parts), count, beside
 

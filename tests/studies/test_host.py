@@ -13,6 +13,7 @@ from continual_learning.envs.catalog.metaworld import MetaWorldTasks
 from continual_learning.envs.host import process
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, launch, registry, spec
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.runner import Lanes
 from tests.studies.flat import flat
 
@@ -103,10 +104,10 @@ def studies(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studies")
     experiment = tiny(eval_every=8, diagnostics=False, **{"cpr.every": 2})
     whole, parts = folder / "whole", folder / "parts"
-    assert launch.run(experiment, ["cpr"], [3], whole, quiet=True) == 0
-    code = launch.run(experiment, ["cpr"], [3], parts, quiet=True, time_limit=1e-9)
+    assert launch.run(experiment, ["cpr"], [3], whole, RunOptions(quiet=True)) == 0
+    code = launch.run(experiment, ["cpr"], [3], parts, RunOptions(quiet=True, time_limit=1e-9))
     assert code == launch.REQUEUE
-    assert launch.resume(parts, quiet=True, checkpoint_seconds=0.0) == 0
+    assert launch.resume(parts, RunOptions(quiet=True, checkpoint_seconds=0.0)) == 0
     return load(whole), load(parts)
 
 

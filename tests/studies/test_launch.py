@@ -21,6 +21,7 @@ from continual_learning.envs.errors import DatasetError
 from continual_learning.installation import VERSION
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, launch, registry, spec
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.runner import Compiled
 from continual_learning.studies.store.files import StoreError
 from continual_learning.studies.store.store import Store
@@ -31,12 +32,13 @@ RUN = """
 import sys
 from pathlib import Path
 from continual_learning.studies import launch
+from continual_learning.studies.options import RunOptions
 from tests.studies.test_launch import METHODS, SEEDS, experiment
-path = Path(sys.argv[1])
+path, options = Path(sys.argv[1]), RunOptions(quiet=True, checkpoint_seconds=0)
 if (path / "study.toml").exists():
-    code = launch.resume(path, quiet=True, checkpoint_seconds=0)
+    code = launch.resume(path, options)
 else:
-    code = launch.run(experiment(), METHODS, SEEDS, path, quiet=True, checkpoint_seconds=0)
+    code = launch.run(experiment(), METHODS, SEEDS, path, options)
 sys.exit(code)
 """
 
@@ -53,7 +55,7 @@ def experiment(**fields):
 def whole(tmp_path_factory):
     """A study that nothing interrupted."""
     path = tmp_path_factory.mktemp("whole") / "study"
-    assert launch.run(experiment(), METHODS, SEEDS, path, quiet=True) == 0
+    assert launch.run(experiment(), METHODS, SEEDS, path, RunOptions(quiet=True)) == 0
     return path
 
 
@@ -94,54 +96,54 @@ def test_what_is_finished_is_not_begun_again(whole, tmp_path, monkeypatch):
     path = tmp_path / "copy"
     shutil.copytree(whole, path)
     monkeypatch.setattr(launch.build, "trainer", None)
-    assert launch.resume(path, quiet=True, time_limit=1e-9) == 0
+    assert launch.resume(path, RunOptions(quiet=True, time_limit=1e-9)) == 0
 
 
 def test_a_study_whose_checkpoints_were_removed_stays_finished(whole, tmp_path, monkeypatch):
     path = tmp_path / "study"
     more = {"quiet": True, "checkpoint_seconds": 0}
-    assert launch.run(experiment(), METHODS, SEEDS, path, until_task=4, **more) == 75
+    assert launch.run(experiment(), METHODS, SEEDS, path, RunOptions(until_task=4, **more)) == 75
     shutil.rmtree(path / "checkpoints/cpr")
     assert "4 of 6 chunks  to resume" in launch.status(path)
     with pytest.raises(StoreError, match="of cpr, but its checkpoints are gone"):
-        launch.resume(path, **more)  # after Adam has come to its end
+        launch.resume(path, RunOptions(**more))  # after Adam has come to its end
     shutil.rmtree(path / "checkpoints")
     assert re.search("adam +6 of 6 chunks  finished", launch.status(path))
     shutil.rmtree(path / "metrics/cpr")
-    assert launch.resume(path, **more) == 0
+    assert launch.resume(path, RunOptions(**more)) == 0
     shutil.rmtree(path / "checkpoints")
     monkeypatch.setattr(launch.build, "trainer", None)
-    assert launch.resume(path, **more) == 0
+    assert launch.resume(path, RunOptions(**more)) == 0
     pd.testing.assert_frame_equal(load(path), load(whole), check_exact=True)
 
 
 def test_until_a_task_every_method_comes_so_far_and_resuming_goes_on(whole, tmp_path, monkeypatch):
     path = tmp_path / "study"
-    code = launch.run(experiment(), METHODS, SEEDS, path, quiet=True, until_task=2)
+    code = launch.run(experiment(), METHODS, SEEDS, path, RunOptions(quiet=True, until_task=2))
     assert code == launch.REQUEUE
     assert Store.read(path).progress() == dict.fromkeys(METHODS, 2)
     with monkeypatch.context() as patch:  # nothing is left to compile
         patch.setattr(Compiled, "compile", None)
-        assert launch.resume(path, quiet=True, until_task=2) == launch.REQUEUE
+        assert launch.resume(path, RunOptions(quiet=True, until_task=2)) == launch.REQUEUE
     assert Store.read(path).progress() == dict.fromkeys(METHODS, 2)
-    assert launch.resume(path, quiet=True, until_task=9) == 0
+    assert launch.resume(path, RunOptions(quiet=True, until_task=9)) == 0
     same(path, whole)
 
 
 def test_a_time_limit_ends_at_the_next_chunk_and_resuming_goes_on(whole, tmp_path):
     path = tmp_path / "study"
-    code = launch.run(experiment(), METHODS, SEEDS, path, quiet=True, time_limit=0)
+    code = launch.run(experiment(), METHODS, SEEDS, path, RunOptions(quiet=True, time_limit=0))
     assert code == launch.REQUEUE
     assert "1 of 6 chunks  to resume" in launch.status(path)
-    assert launch.resume(path, quiet=True, time_limit=0) == launch.REQUEUE
-    assert launch.resume(path, quiet=True) == 0
+    assert launch.resume(path, RunOptions(quiet=True, time_limit=0)) == launch.REQUEUE
+    assert launch.resume(path, RunOptions(quiet=True)) == 0
     same(path, whole)
     [line] = re.findall(".* resumed .*", (path / "log.txt").read_text())[:1]
     facts = Store.read(path).environment
     begun = f"{facts['commit'] or 'not known'}, Python {facts['python']}, jax {jax.__version__}, "
     assert f" resumed by plasticax {VERSION}, commit {begun}" in line
     for limit in (None, 0):  # nothing left to do, so no time is too short
-        assert launch.resume(path, quiet=True, time_limit=limit) == 0
+        assert launch.resume(path, RunOptions(quiet=True, time_limit=limit)) == 0
     same(path, whole)
 
 
@@ -151,7 +153,7 @@ def test_methods_that_are_compiled_in_their_turn_have_the_same_numbers(
     """As the next one's program is compiled in `whole` while one runs."""
     path = tmp_path / "study"
     monkeypatch.setattr(launch, "one_ahead", map)
-    assert launch.run(experiment(), METHODS, SEEDS, path, quiet=True) == 0
+    assert launch.run(experiment(), METHODS, SEEDS, path, RunOptions(quiet=True)) == 0
     same(path, whole)
 
 
@@ -169,7 +171,7 @@ def test_a_method_that_fails_leaves_the_one_before_it_and_is_gone_on_with(
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="no program"):
         patch.setattr(build, "trainer", trainer)
-        launch.run(experiment(), METHODS, SEEDS, path, quiet=True)
+        launch.run(experiment(), METHODS, SEEDS, path, RunOptions(quiet=True))
     assert Store.read(path).progress() == {"adam": 6}
     log = (path / "log.txt").read_text()
     assert log.index("adam: finished") < log.index("cpr: begins") and "cpr: f" not in log
@@ -180,7 +182,7 @@ def test_a_method_that_fails_leaves_the_one_before_it_and_is_gone_on_with(
         return made(experiment, method, data)
 
     monkeypatch.setattr(build, "trainer", noting)
-    assert launch.resume(path, quiet=True) == 0
+    assert launch.resume(path, RunOptions(quiet=True)) == 0
     assert built == ["cpr"]
     same(path, whole)
 
@@ -235,7 +237,7 @@ def test_signals_end_at_the_next_chunk(whole, tmp_path, number):
     process.send_signal(number)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == launch.REQUEUE, output
-    assert launch.resume(path, quiet=True) == 0
+    assert launch.resume(path, RunOptions(quiet=True)) == 0
     same(path, whole)
 
 
@@ -275,20 +277,18 @@ def test_a_study_says_how_its_programs_are_compiled(tmp_path, monkeypatch):
     for compilation in ("full", "quick"):
         small = experiment(compilation=compilation)
         with pytest.raises(StudyError, match="enough"):
-            launch.run(small, ["adam"], [0], tmp_path / compilation, quiet=True)
+            launch.run(small, ["adam"], [0], tmp_path / compilation, RunOptions(quiet=True))
     assert told == [(True, False), (True, True)]
 
 
 def test_a_folder_that_holds_a_study_is_not_run_over(whole):
     with pytest.raises(StoreError, match="holds a study already"):
-        launch.run(experiment(), METHODS, SEEDS, whole, quiet=True)
+        launch.run(experiment(), METHODS, SEEDS, whole, RunOptions(quiet=True))
 
 
 def test_lines_when_it_is_no_terminal(tmp_path, capsys):
-    assert (
-        launch.run(experiment(tasks=2), ["adam"], [0], tmp_path / "study", sinks=["tensorboard"])
-        == 0
-    )
+    logged = RunOptions(sinks=["tensorboard"])
+    assert launch.run(experiment(tasks=2), ["adam"], [0], tmp_path / "study", logged) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "adam: begins"
     assert lines[-1].startswith("adam: chunk 2/2, test_accuracy 0.") and "steps/s" in lines[-1]
@@ -298,5 +298,5 @@ def test_lines_when_it_is_no_terminal(tmp_path, capsys):
 def test_what_is_missing_leaves_no_folder(tmp_path):
     mnist = registry.get("permuted_mnist").override(data_folder=str(tmp_path / "nowhere"))
     with pytest.raises(DatasetError, match="nowhere"):
-        launch.run(mnist, ["adam"], [0], tmp_path / "study", quiet=True)
+        launch.run(mnist, ["adam"], [0], tmp_path / "study", RunOptions(quiet=True))
     assert not (tmp_path / "study").exists()

@@ -122,16 +122,16 @@ def test_options_reach_the_method():
     assert isinstance(methods.reset_method(None, {}, init="he_uniform"), NoReset)
 
 
-def test_fresh_weights_come_from_the_networks_initialiser_unless_told_otherwise():
+def test_fresh_weights_come_from_the_networks_initializer_unless_told_otherwise():
     def init(options):
         return methods.reset_method("cpr", options, init="he_uniform").init
 
     assert init({}) == "he_uniform"
     assert init({"init": "lecun_normal"}) == "lecun_normal"
-    assert init({"init": "as_initialised"}) == "as_initialised"
+    assert init({"init": "as_initialized"}) == "as_initialized"
 
 
-def test_every_initialiser_of_a_spec_exists():
+def test_every_initializer_of_a_spec_exists():
     assert list(fields_of(MLPs)["init"].choices) == list(INITIALIZERS)
     assert list(fields_of(MLPs)["activation"].choices) == list(ACTIVATIONS)
     with pytest.raises(StudyError, match=r"init must be .*got 'he_unifrm'"):
@@ -195,4 +195,4 @@ def test_an_option_without_a_default_is_needed(monkeypatch):
 @pytest.mark.parametrize("name", optim.registered())
 def test_every_reset_method_has_defaults(name):
     methods.check_options(name, {})
-    assert optim.registry.get(name)() == methods.reset_method(name, {}, init="as_initialised")
+    assert optim.registry.get(name)() == methods.reset_method(name, {}, init="as_initialized")

@@ -61,7 +61,9 @@ def test_names_that_cannot_be_registered():
         register("cpr", ReDo)
     with pytest.raises(registry.RegistryError, match=r"lower-case letters.*got 'My method'"):
         register("My method", ReDo)
-    with pytest.raises(registry.RegistryError, match="written as '#0072B2' is, got 'blue'"):
+    with pytest.raises(
+        registry.RegistryError, match="color must have the form '#0072B2', got 'blue'"
+    ):
         register("mine", ReDo, color="blue")
     with pytest.raises(TypeError, match="must be a subclass of ResetMethod"):
         register("mine", CPR())  # pyright: ignore

@@ -12,6 +12,7 @@ import pytest
 
 from continual_learning.analysis import load
 from continual_learning.studies import launch, registry
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.runner import Lanes, run_method
 from tests.studies.counting import Memory, collected, counter
 
@@ -104,6 +105,7 @@ import json, sys
 from pathlib import Path
 import jax
 from continual_learning.studies import launch
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.runner import Lanes, run_method
 from tests.studies.counting import Memory, collected, counter
 from tests.studies.test_runner import digits
@@ -116,7 +118,7 @@ for how in ("through", "stopped"):
     values[how] = keeper.column("m", "value").tolist()
 out = Path(sys.argv[1])
 values["ring"] = collected(out / "ring", [0, 1, 2, 3, 4], lambda chunks: chunks == 4)
-assert launch.run(*digits(), out / "four", quiet=True) == 0
+assert launch.run(*digits(), out / "four", RunOptions(quiet=True)) == 0
 print(json.dumps([len(jax.devices()), lanes.padding, values]))
 """
 
@@ -133,13 +135,13 @@ def digits():
 def of_three(tmp_path_factory):
     """What the study of `digits` says."""
     folder = tmp_path_factory.mktemp("digits") / "study"
-    assert launch.run(*digits(), folder, quiet=True) == 0
+    assert launch.run(*digits(), folder, RunOptions(quiet=True)) == 0
     return load(folder)
 
 
 def test_a_seed_alone_gives_the_numbers_of_one_among_three(of_three, tmp_path):
     small, methods, _ = digits()
-    assert launch.run(small, methods, [1], tmp_path / "alone", quiet=True) == 0
+    assert launch.run(small, methods, [1], tmp_path / "alone", RunOptions(quiet=True)) == 0
     alone, among = load(tmp_path / "alone"), of_three[of_three.seed == 1].reset_index(drop=True)
     assert len(alone) == 2 and alone.units_reset.gt(0).all()
     _same(alone, among)

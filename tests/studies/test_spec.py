@@ -101,7 +101,7 @@ def test_bad_options_of_a_scale(entry, message):
 @pytest.mark.parametrize(
     ("scales", "message"),
     [
-        ({"smoke": {"batch_size": 4}}, "batch_size is no part of the budget.*tasks, seeds"),
+        ({"smoke": {"batch_size": 4}}, "batch_size is not part of the budget.*tasks, seeds"),
         ({"smoke": {"task": 4}}, "'task'. Did you mean 'tasks'"),
         ({"smoke": {"tasks": 0}}, "scales.smoke: tasks must be a whole number above 0; got 0"),
         ({"smoke": {"examples_per_task": None}}, "leave it out"),
@@ -162,7 +162,7 @@ def test_override_of_a_method_that_is_given_as_well():
         ({"cpr.reset": "redo"}, "methods.cpr: Unknown option of redo 'max_reset'"),
         ({"adam.max_reset": 0.1}, "methods.adam: Unknown field 'max_reset'"),
         ({"cpr.optimizer": "adm"}, "Unknown optimizer 'adm'. Did you mean 'adam'"),
-        ({"a.b.c": 1}, "'a.b.c' is no field.*cpr.max_reset"),
+        ({"a.b.c": 1}, "'a.b.c' is not a field.*cpr.max_reset"),
     ],
 )
 def test_bad_overrides(change, message):
@@ -257,7 +257,7 @@ def test_steps_per_task(dataset, examples, epochs, steps):
         ("tasks = 10", "task = 10", "Unknown key 'task'. Did you mean 'tasks'"),
         ("tasks = 10\n", "", "`tasks` is missing: number of tasks"),
         ("tasks = 10", 'tasks = "ten"', "tasks must be a whole number above 0; got 'ten'"),
-        ("tasks = 10", "tasks = ten", "This is no TOML: .*line 3"),
+        ("tasks = 10", "tasks = ten", "This is not TOML: .*line 3"),
         ("max_reset = 0.01", "max_rest = 0.01", "methods.cpr: .*Did you mean 'max_reset'"),
         ('reset = "cpr"', 'rest = "cpr"', "methods.cpr: Unknown key 'rest'"),
         ("[methods.adam]", "[methods]\nsgd = 3\n[methods.adam]", "methods.sgd: must be a table"),
@@ -277,7 +277,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(StudyError, match=r"Cannot read .*no\.toml: No such file"):
         spec.load(tmp_path / "no.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(StudyError, match="no text"):
+    with pytest.raises(StudyError, match="not a text file"):
         spec.load(tmp_path / "binary.toml")
 
 

@@ -15,7 +15,7 @@ few = st.integers(1, 100)
 sizes = st.integers(1, 2**14)
 shares = st.floats(0, 1, width=32, allow_subnormal=False)
 maybe_number = st.none() | numbers
-inits = st.sampled_from(["he_uniform", "lecun_normal", "as_initialised"])
+inits = st.sampled_from(["he_uniform", "lecun_normal", "as_initialized"])
 OPTIONS = {
     "cpr": st.fixed_dictionaries(
         {},

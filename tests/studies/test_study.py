@@ -6,6 +6,7 @@ import pytest
 from continual_learning.analysis import load
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import launch, registry
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.study import Study
 
 SPEC = registry.get("permuted_digits").override(
@@ -37,11 +38,11 @@ def test_one_number_for_each_lane():
 
 
 def test_a_lane_is_the_experiment_with_its_numbers(tmp_path):
-    launch.run(SPEC, ["cpr"], SEEDS, tmp_path / "lanes", hyper=LANES, quiet=True)
+    launch.run(SPEC, ["cpr"], SEEDS, tmp_path / "lanes", RunOptions(quiet=True), hyper=LANES)
     lanes = load(tmp_path / "lanes")
     assert "3 lanes (seeds and max_reset, every)" in launch.status(tmp_path / "lanes")
     alone = SPEC.override(**{"cpr.max_reset": 0.25, "cpr.every": 1})
-    launch.run(alone, ["cpr"], [3], tmp_path / "alone", quiet=True)
+    launch.run(alone, ["cpr"], [3], tmp_path / "alone", RunOptions(quiet=True))
     one = load(tmp_path / "alone")
     same = lanes[(lanes.hyper_max_reset == 0.25) & (lanes.seed == 3)]
     np.testing.assert_allclose(same["test_loss"], one["test_loss"], rtol=1e-5)

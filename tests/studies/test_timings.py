@@ -52,8 +52,8 @@ def test_what_is_no_such_file_is_told(tmp_path: Path, change):
     FOUND.save(tmp_path / "times.json")
     data = json.loads((tmp_path / "times.json").read_text())
     (tmp_path / "times.json").write_text(json.dumps(data | change))
-    with pytest.raises(StudyError, match=r"times.json is no file of `continual bench methods"):
+    with pytest.raises(StudyError, match=r"times.json is not a file of `continual bench methods"):
         Timings.load(tmp_path / "times.json")
     (tmp_path / "times.json").write_text("{}")
-    with pytest.raises(StudyError, match="is no file of"):
+    with pytest.raises(StudyError, match="is not a file of"):
         Timings.load(tmp_path / "times.json")

@@ -5,11 +5,11 @@ import sys
 import pytest
 
 from continual_learning import cli
-from continual_learning.cli import sweep_runs
 from continual_learning.jobs import launchers, manage, tree
 from continual_learning.jobs.job import divide
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import launch, registry, spec
+from continual_learning.sweeps import launch as sweeping
 from continual_learning.sweeps import sweep as sweeps
 from continual_learning.sweeps.grid import Grid
 
@@ -49,7 +49,7 @@ def ran(monkeypatch):
         monkeypatch.setattr(kind, "check", lambda self: None)
     monkeypatch.setattr(manage, "_go", lambda tree, launcher, *rest: calls.append(launcher) or 0)
     monkeypatch.setattr(
-        sweep_runs, "go", lambda folder, sweep, setup, *rest, **more: calls.append(setup) or 0
+        sweeping, "_go", lambda folder, sweep, setup, *rest: calls.append(setup) or 0
     )
     monkeypatch.setattr(launch, "prepare", lambda *args: None)
     return calls

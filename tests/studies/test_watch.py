@@ -18,6 +18,7 @@ from continual_learning.diagnostics import collapsed
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, launch, registry, spec
 from continual_learning.studies.early_stopping import CollapseRule, read
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.store import documents
 from continual_learning.studies.store.store import Store
 
@@ -80,7 +81,7 @@ def experiment(collapse=RULE):
 
 def run(path, collapse=RULE, methods=("adam", "cpr", "cbp"), **options):
     study = experiment(collapse), list(methods), [0, 1, 2], path
-    return launch.run(*study, **({"quiet": True} | options))
+    return launch.run(*study, RunOptions(**{"quiet": True} | options))
 
 
 def column(path, method):
@@ -131,7 +132,7 @@ def test_without_it_nothing_changes(tmp_path):
 def test_stopped_after_every_chunk(tmp_path):
     path, whole = tmp_path / "study", tmp_path / "whole"
     codes = [run(path, methods=["adam"], time_limit=0)]
-    codes += [launch.resume(path, quiet=True, time_limit=0) for _ in range(4)]
+    codes += [launch.resume(path, RunOptions(quiet=True, time_limit=0)) for _ in range(4)]
     assert codes == [launch.REQUEUE] * 4 + [0]
     assert run(whole, methods=["adam"]) == 0
     pd.testing.assert_frame_equal(load(path), load(whole), check_exact=True)
@@ -146,7 +147,7 @@ def test_killed_before_a_checkpoint(tmp_path):
         columns = store.read_part("adam", 0)
         wrong = {"value": columns["value"] - 100, "collapse": columns["collapse"] + 1}
         store.write_part("adam", 1, columns | wrong)
-    assert launch.resume(path, quiet=True) == 0
+    assert launch.resume(path, RunOptions(quiet=True)) == 0
     assert column(path, "adam") == COLLAPSE["adam"]
 
 
@@ -195,7 +196,7 @@ def test_ended_although_it_was_stopped_too(tmp_path):
     """Chunk by chunk, and the method that ended is left where it is."""
     path, rule, methods = tmp_path / "study", FIRST, ["adam", "cpr"]
     codes = [run(path, rule, methods, time_limit=0)]
-    codes += [launch.resume(path, quiet=True, time_limit=0) for _ in range(7)]
+    codes += [launch.resume(path, RunOptions(quiet=True, time_limit=0)) for _ in range(7)]
     # Three chunks, the last of which ended the one, and five of the other.
     assert codes == [launch.REQUEUE] * 7 + [0]
     run(tmp_path / "whole", rule, methods)
@@ -286,7 +287,7 @@ def test_the_text_of_earlier_files(text, rule):
 )
 def test_text_of_earlier_files_that_is_none(text):
     stored = spec.to_dict(experiment(None)) | {"collapse": text}
-    with pytest.raises(StudyError, match=r"^collapse: '.*' is no rule .* Write a table"):
+    with pytest.raises(StudyError, match=r"^collapse: '.*' is not a rule .* Write a table"):
         spec.from_dict(stored)
 
 
@@ -298,7 +299,7 @@ def test_a_study_that_an_earlier_version_began_is_watched_on(tmp_path):
     content = documents.read(path / "study.toml").content
     content["study"]["experiment"]["collapse"] = "drop = 8; sustained = 4; bin = 2; stop = 1"
     (path / "study.toml").write_bytes(documents.encode(content))
-    assert launch.resume(path, quiet=True) == 0
+    assert launch.resume(path, RunOptions(quiet=True)) == 0
     assert column(path, "adam") == [lane[:9] for lane in COLLAPSE["adam"]]
     assert "ended by collapse" in launch.status(path)
 

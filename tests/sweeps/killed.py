@@ -14,8 +14,8 @@ import numpy as np
 
 from continual_learning import cli
 from continual_learning.agents.common.trainer import HostTrainer
-from continual_learning.cli import sweep_runs
-from continual_learning.studies import build, launch
+from continual_learning.studies import build
+from continual_learning.sweeps import launch
 from tests.studies.store.test_store_kill import in_child
 
 GRID = ["max_reset=0.01,0.02,0.03,0.04"]
@@ -92,5 +92,5 @@ def main(base: Path, halving: bool, first: int, stride: int) -> None:
 
 if __name__ == "__main__":
     build.trainer, build.data = trainer, lambda experiment: ()
-    assert sweep_runs and launch  # imported before the first fork
+    assert launch  # imported before the first fork
     main(Path(sys.argv[1]), sys.argv[2] == "halving", int(sys.argv[3]), int(sys.argv[4]))

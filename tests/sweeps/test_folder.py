@@ -131,7 +131,7 @@ def test_a_sampled_sweep_goes_on_from_its_folder(hill, capsys):
 
 def test_a_folder_in_which_nothing_has_run(hill, monkeypatch, capsys):
     out = hill / "sweep"
-    monkeypatch.setattr("continual_learning.cli.sweep_runs.halving.halve", lambda *_: 75)
+    monkeypatch.setattr("continual_learning.sweeps.halving.halve", lambda *_: 75)
     assert cli.main(words(out, "--halving", "2")) == 75
     with pytest.raises(StudyError, match=r"No job of .* has begun"):
         studies.read([out])

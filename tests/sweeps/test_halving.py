@@ -9,7 +9,7 @@ from continual_learning.jobs import tree
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import build, registry
 from continual_learning.studies.store.store import Store
-from continual_learning.sweeps import run
+from continual_learning.sweeps import blocks
 from continual_learning.sweeps.halving import Rung, rungs
 from tests.studies import counting
 from tests.sweeps import hill as problem
@@ -70,14 +70,14 @@ def test_the_top_is_found_with_fewer_steps(hill, capsys):
 
 
 def test_what_is_promoted_is_not_run_again(hill, monkeypatch):
-    go, done = run.run, []
+    go, done = blocks.run, []
 
-    def noting(folder, **options):
+    def noting(folder, options):
         found = [Store.read(each).progress() for each in tree.studies(folder)]
         done.append([each["cpr"] for each in found])
-        return go(folder, **options)
+        return go(folder, options)
 
-    monkeypatch.setattr(run, "run", noting)
+    monkeypatch.setattr(blocks, "run", noting)
     assert cli.main(words(hill / "sweep", "--halving", "3", "--lanes", "6")) == 0
     assert done == [[], [1, 1], [3]]
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from continual_learning.cli import sweep_runs
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies import registry
 from continual_learning.studies.store.store import Store
-from continual_learning.sweeps import selection
+from continual_learning.sweeps import launch, selection
 from continual_learning.sweeps.grid import Grid
 from continual_learning.sweeps.plan import programs
 from continual_learning.sweeps.sweep import Sweep
@@ -135,9 +134,9 @@ def test_settings_that_made_no_difference_are_told(tmp_path):
 @pytest.mark.parametrize(("second", "offered"), [([0.5, 0.7], False), ([0.5, 0.8], True)])
 def test_a_best_is_offered_where_there_is_one(tmp_path, second, offered, monkeypatch, capsys):
     both = ranked(tmp_path, (0.015, 0.1), [[0.5, 0.7], [0.5, 0.7], second, second])
-    monkeypatch.setattr(sweep_runs, "read", lambda _: both[0])
-    monkeypatch.setattr(sweep_runs, "ranking", lambda *_: both[1])
-    assert sweep_runs.choose(tmp_path) == 0
+    monkeypatch.setattr(launch, "read", lambda _: both[0])
+    monkeypatch.setattr(launch, "ranking", lambda *_: both[1])
+    assert launch.choose(tmp_path) == 0
     assert ("To run the best" in capsys.readouterr().out) == offered
 
 

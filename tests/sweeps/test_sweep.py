@@ -16,7 +16,7 @@ from continual_learning.studies import build, registry, spec
 from continual_learning.studies.runner import Lanes, program_of
 from continual_learning.studies.store.files import StoreError
 from continual_learning.studies.store.store import Store
-from continual_learning.sweeps import pack, run
+from continual_learning.sweeps import blocks, pack
 from continual_learning.sweeps.grid import Grid
 from continual_learning.sweeps.plan import programs
 from continual_learning.sweeps.sweep import Sweep, read
@@ -191,14 +191,14 @@ def test_what_cannot_be_asked(hill, capsys):
 def test_the_paper_s_grid_and_task(monkeypatch, tmp_path, capsys):
     """Without --grid; MT1 is tuned on a task of its own, and reported on any."""
     asked = {}
-    divide = run.divide
+    divide = blocks.divide
 
     def noting(programs, setup):
         asked.update(programs=programs)
         return divide(programs, setup)
 
-    monkeypatch.setattr(run, "divide", noting)
-    monkeypatch.setattr(run, "run", lambda out, **options: 75)
+    monkeypatch.setattr(blocks, "divide", noting)
+    monkeypatch.setattr(blocks, "run", lambda out, options: 75)
     start = ["sweep", "mt1", "--method", "cpr", "--scale", "smoke", "--memory", "2.5GB"]
     assert cli.main([*start, "--out", str(tmp_path / "a")]) == 75
     [study] = asked["programs"]

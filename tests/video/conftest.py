@@ -73,15 +73,15 @@ def quickly(filmed, monkeypatch):
 @pytest.fixture(scope="session")
 @_promotion()
 def delayed(tmp_path_factory):
-    """A study of delays with normalised observations, in its third task; it was never run."""
+    """A study of delays with normalized observations, in its third task; it was never run."""
     path = tmp_path_factory.mktemp("study") / "delayed"
     small = registry.get("delayed_ant_blind").at_scale("smoke")
-    small = small.override(normalise_observations=True, policy_hidden=(8,), value_hidden=(8,))
+    small = small.override(normalize_observations=True, policy_hidden=(8,), value_hidden=(8,))
     trainer = build.trainer(small, "adam", None)
     state = jax.jit(jax.vmap(trainer.init, (0, None, None)))(Lanes([5]).keys(), {}, ())
     state = state._replace(
         iteration=jnp.full(1, 2 * small.value("iterations_per_task") + 1, jnp.int32),
-        normaliser=jax.tree.map(lambda x: x + 3, state.normaliser),
+        normalizer=jax.tree.map(lambda x: x + 3, state.normalizer),
     )
     plain = {"experiment": spec.to_dict(small), "methods": ["adam"], "seeds": [5]}
     with Store.create(path, plain, {}) as store:

@@ -69,9 +69,9 @@ def test_the_camera_follows_over_the_ground_alone(model):
 # The sketch --------------------------------------------------------------------------------------
 
 
-def near(frame, colour):
-    """Where a picture has about this colour."""
-    return (np.abs(frame.astype(int) - colour).max(axis=-1) < 12).nonzero()
+def near(frame, color):
+    """Where a picture has about this color."""
+    return (np.abs(frame.astype(int) - color).max(axis=-1) < 12).nonzero()
 
 
 def test_a_sketch_shows_every_part_where_the_camera_sees_it(model):
@@ -83,8 +83,8 @@ def test_a_sketch_shows_every_part_where_the_camera_sees_it(model):
     names.mj_forward(model, data)
     camera = Camera.following(model, data)
     torso, limb = sketch.LIMBS[0], sketch.LIMBS[2]
-    for colour, geoms in ((torso, [1, 2]), (limb, [3])):
-        rows, columns = near(frame, colour)
+    for color, geoms in ((torso, [1, 2]), (limb, [3])):
+        rows, columns = near(frame, color)
         pixels, _ = camera.project(data.geom_xpos[geoms], 200, 150)
         low, high = pixels.min(axis=0) - 25, pixels.max(axis=0) + 25
         assert len(rows) > 30

@@ -60,7 +60,7 @@ def test_the_file_has_a_name_if_none_is_given(study, quickly, tmp_path, monkeypa
 
 def test_delays_are_filmed_and_told(delayed, quickly, tmp_path, monkeypatch):
     told = []
-    monkeypatch.setattr(panels, "labelled", lambda frame, lines: told.append(lines[0]) or frame)
+    monkeypatch.setattr(panels, "labeled", lambda frame, lines: told.append(lines[0]) or frame)
     words = f"render {delayed} --steps 1 --renderer sketch --friction 0.5 --set action_delay=4"
     assert cli.main([*words.split(), "--out", str(tmp_path / "a.gif")]) == 0
     assert told == ["friction 0.5, action delay 4"]
@@ -69,7 +69,7 @@ def test_delays_are_filmed_and_told(delayed, quickly, tmp_path, monkeypatch):
 def test_labels_are_of_the_moment(filmed, study, monkeypatch):
     played, told = filmed[1], []
     robot = policy.trained(study, "adam").robot
-    monkeypatch.setattr(panels, "labelled", lambda frame, lines: told.append(lines) or frame)
+    monkeypatch.setattr(panels, "labeled", lambda frame, lines: told.append(lines) or frame)
     tasks = [{**robot.parameters, "friction": friction} for friction in FRICTIONS]
     drawer = Sketch(robot.mujoco_model, 32, 32)
     shown = list(render.frames(drawer, played, tasks, robot.parameters, dt=robot.dt, stride=20))
@@ -149,7 +149,7 @@ def test_nothing_is_replaced_unless_asked(study, quickly, tmp_path, capsys):
     path.write_text("old")
     words = f"render {study} --method adam --steps 2 --size 32x32 --renderer sketch --out {path}"
     assert cli.main(words.split()) == cli.FAILED
-    assert "is there already" in capsys.readouterr().err and path.read_text() == "old"
+    assert "already exists" in capsys.readouterr().err and path.read_text() == "old"
     assert cli.main([*words.split(), "--force"]) == 0
     assert path.read_bytes().startswith(b"GIF89a")
 

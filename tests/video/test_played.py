@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from continual_learning import cli
-from continual_learning.agents.common.normalizer import Normaliser
+from continual_learning.agents.common.normalizer import Normalizer
 from continual_learning.analysis import load
 from continual_learning.envs.robots.delayed import DelayedState
 from continual_learning.envs.robots.physics import Body
@@ -70,11 +70,11 @@ def test_actions_are_the_mean_ones_unless_asked_and_see_what_training_saw(study)
     first, second = (drawn(trained.params, (), key, seen) for key in keys)
     assert np.abs(first - expected).max() > 0.01 < np.abs(first - second).max()
 
-    normaliser = Normaliser.start(size).update(3 * seen[::-1] + 1)
-    normal = trained.experiment.override(normalise_observations=True)
+    normalizer = Normalizer.start(size).update(3 * seen[::-1] + 1)
+    normal = trained.experiment.override(normalize_observations=True)
     act = policy.actor(dataclasses.replace(trained, experiment=normal), False)
-    found = act(trained.params, normaliser, keys[0], seen)
-    by_hand = mean(trained.params, (), keys[0], normaliser.normalise(seen))
+    found = act(trained.params, normalizer, keys[0], seen)
+    by_hand = mean(trained.params, (), keys[0], normalizer.normalize(seen))
     np.testing.assert_allclose(found, by_hand, rtol=1e-5)
     assert np.abs(found - expected).max() > 0.01
 
@@ -82,7 +82,7 @@ def test_actions_are_the_mean_ones_unless_asked_and_see_what_training_saw(study)
 def test_delays_and_statistics(delayed):
     trained = policy.trained(delayed)
     assert (trained.seed, trained.task) == (5, 2)
-    np.testing.assert_array_equal(trained.normaliser.mean, np.full(27, 3))
+    np.testing.assert_array_equal(trained.normalizer.mean, np.full(27, 3))
     assert trained.robot.mujoco_model.nq == 15
     [task] = policy.tasks_of(trained, changes={"action_delay": 4, "friction": 0.3})
     assert (task["action_delay"], task["friction"], task["observation_delay"]) == (4, 0.3, 0)

@@ -25,10 +25,10 @@ def test_labels():
 @pytest.mark.parametrize("shade", [0, 255])
 def test_a_label_is_readable_on_any_ground(shade):
     frame = np.full((120, 160, 3), shade, np.uint8)
-    lines = panels.labelled(frame, ["friction 1", "3 s"])
+    lines = panels.labeled(frame, ["friction 1", "3 s"])
     assert np.ptp(lines[:40, :120]) > 200
     assert (lines[60:] == shade).all() and (frame == shade).all()
-    one = panels.labelled(frame, ["friction 1"])
+    one = panels.labeled(frame, ["friction 1"])
     assert (one[:15] == lines[:15]).all() and (one != lines).any()
 
 
@@ -113,6 +113,6 @@ def test_paths_are_checked(tmp_path):
         writing.check_path(there, force=True)
     file = tmp_path / "there.mp4"
     file.touch()
-    with pytest.raises(StudyError, match=r"is there already.*--force"):
+    with pytest.raises(StudyError, match=r"already exists.*--force"):
         writing.check_path(file)
     writing.check_path(file, force=True)

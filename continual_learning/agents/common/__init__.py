@@ -1,1 +1,1 @@
-"""What several agents share: the training program, networks with their units, evaluations."""
+"""The parts that several agents share: training programs, networks with units, evaluations."""

@@ -1,4 +1,4 @@
-"""How well a policy does on the tasks met so far: deterministic episodes, apart from training."""
+"""Evaluation of a policy on the tasks met so far, in deterministic episodes of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from continual_learning.envs.episodes import Episodes
 from continual_learning.optim.branch import when
 
 Act = Callable[[Any, jax.Array], jax.Array]
-"""(parameters of the policy, observations [batch, observation_size]) -> actions [batch, …]."""
+"""A function (parameters of the policy, observations [batch, size]) -> actions [batch, …]."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,9 +25,10 @@ class Evaluation:
     """Episodes on every distinct task of a run, side by side.
 
     Attributes:
-      tasks: environments and stream, which hold nothing traced; the time limit counts here as well.
-      count: tasks of the run; those that are equal are one (`TaskStream.distinct`).
-      episodes: of each task.
+      tasks: the environments and the stream, without traced values. Their time limit also holds in
+        an evaluation.
+      count: the number of tasks of the run; equal tasks count as one (`TaskStream.distinct`).
+      episodes: the number of episodes of a task.
     """
 
     tasks: Tasks
@@ -43,19 +44,19 @@ class Evaluation:
         steps: jax.Array,
         now: jax.Array,
     ) -> Columns:
-        """Returns on the tasks met so far, if an evaluation is `due`; else nothing is computed.
+        """Measure the returns on the tasks met so far if an evaluation is due.
 
         Args:
-          due: bool [].
-          act: deterministic; uses nothing traced but its arguments.
-          params: of the policy.
-          key: the seed's.
-          steps: int32 [], which the episodes depend on.
-          now: int32 [], number of the task in training.
+          due: bool [], whether an evaluation is due; if not, nothing is computed.
+          act: a deterministic policy, which uses no traced values except its arguments.
+          params: the parameters of the policy.
+          key: the key of the seed.
+          steps: int32 [], the number of steps so far, on which the episodes depend.
+          now: int32 [], the number of the task in training.
 
         Returns:
-          All float32 []: "eval_NAME" of every distinct task, NaN if it is not met yet; "eval_seen",
-          the mean of those that are. All are NaN if no evaluation is due.
+          Columns float32 []: "eval_NAME" for every distinct task, NaN if it is not met yet, and
+          "eval_seen", the mean over the tasks met. All are NaN if no evaluation is due.
         """
         names = self.tasks.stream.distinct(self.count)
         unsaid = {f"eval_{name}": jnp.full((), jnp.nan) for name in ("seen", *names)}
@@ -86,16 +87,16 @@ def first_returns(
     task: Task,
     wanted: jax.Array,
 ) -> jax.Array:
-    """The undiscounted return of the first episode of every environment, float32 [envs].
+    """Return the undiscounted return of the first episode of every environment, float32 [envs].
 
-    It ends with the longest of them.
+    The loop ends with the longest of these episodes.
 
     Args:
       episodes: the environments.
-      act: observations [envs, observation_size] -> actions [envs, …].
-      key: of these episodes.
-      task: the same for all.
-      wanted: bool []; if not, nothing is played and all returns are NaN.
+      act: a function of observations [envs, observation_size] -> actions [envs, …].
+      key: the key of these episodes.
+      task: the task of all environments.
+      wanted: bool [], whether to play; if not, all returns are NaN.
     """
     begun = episodes.begin(key, task)
     live = strongly_typed(episodes.live(begun, task, first=begun.env))

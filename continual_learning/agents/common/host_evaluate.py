@@ -1,4 +1,4 @@
-"""Deterministic episodes on every task met so far, in a pool of their own."""
+"""Evaluation of policies on every task met so far, in a separate pool of environments."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from continual_learning.envs.host.protocol import HostStream
 from continual_learning.schema.names import Nonfinite
 
 Act = Callable[[Any, np.ndarray], Any]
-"""(parameters of the policies [lanes, …], observations [lanes, envs, …]) -> actions."""
+"""A function (parameters of the policies [lanes, …], observations [lanes, envs, …]) -> actions."""
 
 
 class HostEvaluation:
-    """How well policies do on the tasks of a stream.
+    """Evaluations of the policies of all lanes on the tasks of a stream.
 
-    The workers are started by the first evaluation; an environment per episode.
+    The first evaluation starts the workers. Every episode has its own environment.
 
     Args:
       stream: the tasks.
-      seeds: of the lanes.
-      tasks: how many are trained on, over and over those of the stream.
-      episodes: of each task.
-      workers, nonfinite: as for `Pool`.
+      seeds: the seeds of the lanes.
+      tasks: the number of tasks of the run, which repeat those of the stream.
+      episodes: the number of episodes of a task.
+      workers, nonfinite: the same as in `Pool`.
     """
 
     def __init__(
@@ -43,18 +43,18 @@ class HostEvaluation:
         self._nonfinite: Nonfinite = nonfinite
         self._rounds = -(-tasks // len(stream.names))
         named = [(column(name), i) for i, name in enumerate(stream.names[:tasks])]
-        # Of tasks with one name, the first stands for all.
+        # If several tasks have the same name, the evaluation plays the first of them.
         self._tasks = dict(reversed(named))
         self._tasks = {name: self._tasks[name] for name, _ in named}
         self._pool: Pool | None = None
 
     def close(self) -> None:
-        """Ends the workers."""
+        """End the workers."""
         if self._pool is not None:
             self._pool.close()
 
     def unsaid(self) -> HostColumns:
-        """All columns of an evaluation that is not due: nothing was measured, at no cost."""
+        """Return the columns of an evaluation that is not due: NaN, and 0 steps."""
         empty = np.full(len(self._seeds), np.nan, np.float32)
         columns = {
             _name(task, metric): empty
@@ -64,18 +64,20 @@ class HostEvaluation:
         return {**columns, "evaluation_steps": np.zeros(len(self._seeds), np.int32)}
 
     def evaluate(self, act: Act, params: Any, now: int, number: int) -> HostColumns:
-        """Plays the episodes.
+        """Play the episodes of an evaluation.
 
         Args:
-          act: deterministic.
-          params: of the policies.
-          now: number of the task in training.
-          number: of the evaluation, from 0. Each has episodes of its own, none of them trained on.
+          act: the deterministic policies.
+          params: the parameters of the policies.
+          now: the number of the task in training.
+          number: the number of the evaluation, from 0. Every evaluation has different episodes,
+            and training has none of them.
 
         Returns:
-          Each [lanes]: "eval_NAME", the mean return on every task met so far, NaN for the others,
-          and "eval_seen", the mean of these; "eval_NAME_METRIC" and "eval_seen_METRIC", likewise
-          what the last step of an episode said; "evaluation_steps", what a lane's episodes took.
+          Columns [lanes]: "eval_NAME", the mean return on every task met so far, NaN for the other
+          tasks; "eval_seen", the mean over the tasks met; "eval_NAME_METRIC" and
+          "eval_seen_METRIC", the same means of a metric in the last steps of the episodes;
+          "evaluation_steps", the number of steps of a lane's episodes.
         """
         columns = self.unsaid()
         met = {name: i for name, i in self._tasks.items() if i <= now}
@@ -94,7 +96,7 @@ class HostEvaluation:
         return ("", *self._stream.metrics)
 
     def _play(self, act: Act, params: Any, task: int) -> tuple[HostColumns, np.ndarray]:
-        """Means over the first episode of every environment, and the steps these took."""
+        """Return means over the first episode of every environment, and their number of steps."""
         if self._pool is None:
             self._pool = Pool(
                 self._stream, self._seeds, self._episodes, self._workers, self._nonfinite
@@ -115,16 +117,16 @@ class HostEvaluation:
 
 
 def playable(actions: Any) -> np.ndarray:
-    """Return actions of policies for a pool, with 0 in place of what is not finite.
+    """Return the actions of policies with 0 in place of numbers that are not finite.
 
-    A policy that is no longer finite shows in its losses. It is no fault of the environment, and
-    ends neither the run nor those of other seeds.
+    The losses show that a policy is no longer finite. The environments are not at fault, so the
+    actions must not end the run, which has other seeds as well.
     """
     return np.nan_to_num(np.asarray(actions), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def column(task: str) -> str:
-    """The name of a task as it stands in columns: "pick-place" is "pick_place"."""
+    """Return the name of a task in the names of columns: "pick-place" becomes "pick_place"."""
     return "".join(x if x.isalnum() else "_" for x in task)
 
 

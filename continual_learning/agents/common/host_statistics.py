@@ -1,4 +1,4 @@
-"""What is reported of episodes on the host: the columns of `statistics`, in NumPy."""
+"""Statistics of the episodes on the host: the columns of `statistics`, in NumPy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ HostColumns = dict[str, np.ndarray]
 
 
 class Tally:
-    """Sums over some steps of all environments.
+    """Sums over the steps of all environments.
 
     Args:
-      lanes: how many seeds.
-      metrics: names of what the environments report.
-      invalid: whether to count steps that were cut because their numbers were not finite.
+      lanes: the number of seeds.
+      metrics: the names of the environments' metrics.
+      invalid: whether to count the steps that ended an episode because their numbers were not
+        finite.
     """
 
     def __init__(self, lanes: int, metrics: Sequence[str], invalid: bool = False):
@@ -33,12 +34,12 @@ class Tally:
 
     @property
     def names(self) -> list[str]:
-        """Of the columns."""
+        """The names of the columns."""
         counted = ["episodes_ended"] + ["invalid_steps"] * (self._invalid is not None)
         return [*counted, *self._of_ended, "latest_return", "running_return", "reward"]
 
     def add(self, reached: HostTimestep) -> None:
-        """Takes in a step."""
+        """Add a step of all environments."""
         self._reward += reached.reward.mean(axis=1)
         self._steps += 1
         if self._invalid is not None:
@@ -57,15 +58,16 @@ class Tally:
             total += np.where(ended, found[name], 0).sum(axis=1)
 
     def columns(self, latest: np.ndarray) -> HostColumns:
-        """Statistics of the steps, each [lanes].
+        """Return statistics of the steps.
 
         Args:
-          latest: [lanes, environments], return of the episode that each ended last; NaN if none.
+          latest: [lanes, environments], the return of the last episode that ended; NaN if there is
+            none.
 
         Returns:
-          Those of `statistics`, but for the metrics of the environment: they are what the last
-          step of an episode said, mean over the episodes that ended; NaN if there are none. And
-          "invalid_steps", if they are counted.
+          The columns of `statistics`, [lanes], and "invalid_steps" if these are counted. A metric
+          of the environment is the mean of its values in the last steps of the episodes that ended,
+          NaN if there are none.
         """
         with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, as it should be
             means = {name: total / self._ended for name, total in self._of_ended.items()}
@@ -83,14 +85,17 @@ class Tally:
 
 
 def nanmean(values: np.ndarray) -> np.ndarray:
-    """[lanes, n] -> [lanes], of what is not NaN; NaN where all is."""
+    """Average [lanes, n] over the numbers that are not NaN; [lanes], NaN where all are NaN."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy warns if all numbers are NaN
         return np.nanmean(values, axis=1)
 
 
 def in_last_row(values: HostColumns, rows: HostColumns) -> HostColumns:
-    """[lanes] values as columns [lanes, rows]; before the last row NaN, or 0 in whole numbers."""
+    """Return columns [lanes, rows] with the values [lanes] in the last row.
+
+    The other rows are NaN, or 0 if the values are whole numbers.
+    """
     columns = {}
     for name, value in values.items():
         blank = np.nan if value.dtype.kind == "f" else 0

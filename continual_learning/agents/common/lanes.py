@@ -1,4 +1,4 @@
-"""Functions of one seed, for all seeds at once."""
+"""Mapping of functions of one seed over all seeds."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import jax.numpy as jnp
 
 
 def over_lanes(function: Callable[..., Any], lanes: int, in_axes: Any) -> Callable[..., Any]:
-    """`jax.vmap(function, in_axes)`, but on a CPU a lane that is alone is not mapped.
+    """Return `jax.vmap(function, in_axes)`, but do not map a single lane on a CPU.
 
-    An axis of size 1 hides from XLA that gradients of weights need no transposition: there the
-    optimizer would then read them across their rows. Results differ by rounding at most.
+    An axis of size 1 hides from XLA that the gradients of weights need no transposition, so that
+    on a CPU the optimizer would read them across their rows. The results differ at most by
+    rounding.
 
     Args:
-      function: of one lane.
-      lanes: how many there are.
-      in_axes: one per argument, as for `jax.vmap`: 0 is [lanes, …], None the same for all.
+      function: a function of one lane.
+      lanes: the number of lanes.
+      in_axes: one axis per argument, as in `jax.vmap`: 0 for [lanes, …], None for an argument that
+        is the same in all lanes.
     """
     if lanes != 1 or jax.default_backend() != "cpu":
         return jax.vmap(function, in_axes)

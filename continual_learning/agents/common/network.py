@@ -1,4 +1,4 @@
-"""A network with its units: what reset methods and diagnostics need of it."""
+"""Networks with their units, for reset methods and diagnostics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from continual_learning.optim import UnitGraph, trace_units
 
 Metrics = dict[str, jax.Array]
 Loss = Callable[..., tuple[jax.Array, tuple[Metrics, Any]]]
-"""(params, …) -> (loss [], (metrics, features))."""
+"""A function (params, …) -> (loss [], (metrics, features))."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Network:
     """A module that reads vectors.
 
     Attributes:
-      module: [batch, inputs] -> [batch, outputs].
-      inputs: entries of what it reads.
-      units: its hidden units.
-      forward: (params, [batch, inputs]) -> (outputs, features, pre-activations).
+      module: the module, [batch, inputs] -> [batch, outputs].
+      inputs: the number of entries of an input.
+      units: the hidden units.
+      forward: a function (params, [batch, inputs]) -> (outputs, features, pre-activations).
     """
 
     module: nn.Module
@@ -38,7 +38,17 @@ class Network:
 
     @classmethod
     def of(cls, module: nn.Module, inputs: int, outputs: int, name: str) -> Network:
-        """Traces the units of a module, which must have that many outputs."""
+        """Trace the units of a module.
+
+        Args:
+          module: the module.
+          inputs: the number of entries of an input.
+          outputs: the number of outputs that the module must have.
+          name: the name of the network in error messages.
+
+        Raises:
+          ValueError: the module has another number of outputs.
+        """
         example = jax.ShapeDtypeStruct((1, inputs), jnp.float32)
         shapes = jax.eval_shape(module.init, jax.random.key(0), example)
         found = jnp.shape(jax.eval_shape(module.apply, shapes, example))
@@ -50,18 +60,24 @@ class Network:
         return cls(module, inputs, units, units.with_features(module.apply))
 
     def init(self, key: jax.Array) -> Any:
-        """First parameters."""
+        """Return initial parameters."""
         return self.module.init(key, jnp.zeros((1, self.inputs)))
 
     def apply(self, params: Any, x: jax.Array) -> jax.Array:
-        """[…, inputs] -> […, outputs]."""
+        """Return the outputs […, outputs] for inputs […, inputs]."""
         return jnp.asarray(self.module.apply(params, x))
 
 
 def optimizers_of(
     networks: Mapping[str, Network], makers: Mapping[str, MakeOptimizer], numbers: Sequence[str]
 ) -> Callable[[Hyper], dict[str, optax.GradientTransformationExtraArgs]]:
-    """What makes the optimizers of all networks from hyper-parameters, but for `numbers`."""
+    """Return a function that makes the optimizers of all networks from hyper-parameters.
+
+    Args:
+      networks: the networks by name.
+      makers: the functions that make their optimizers, by the same names.
+      numbers: the names of the hyper-parameters of the agent, which the optimizers do not get.
+    """
     if set(makers) != set(networks):
         wanted = " and ".join(map(repr, networks))
         raise ValueError(f"optimizers must be of {wanted}, got {', '.join(makers)}.")
@@ -74,7 +90,10 @@ def optimizers_of(
 
 
 def value_and_grads(loss: Loss, scored: UnitGraph | None) -> Callable[..., tuple[Any, Any, Any]]:
-    """(params, …) -> ((loss, aux), gradients, per-sample scores of units, None without them)."""
+    """Return a function (params, …) -> ((loss, aux), gradients, per-sample scores of `scored`).
+
+    The scores are None if `scored` is None.
+    """
     if scored is not None:
         return scored.per_sample_scores(loss, has_aux=True)
     plain = jax.value_and_grad(loss, has_aux=True)
@@ -89,20 +108,20 @@ def descend(
     *args: Any,
     scored: UnitGraph | None = None,
 ) -> tuple[Any, Any, Metrics]:
-    """One step of an optimizer.
+    """Make one step of an optimizer.
 
     Args:
-      loss: (params, *args) -> (loss [], (metrics, features)).
-      tx: given `features=` for reset methods that need them.
-      params: of the network.
-      state: of the optimizer.
-      *args: what else the loss reads.
-      scored: the units, where the reset method needs `sample_scores=`. The loss is a mean over
-        samples then.
+      loss: a function (params, *args) -> (loss [], (metrics, features)).
+      tx: the optimizer, which also gets `features=` for its reset method.
+      params: the parameters of the network.
+      state: the state of the optimizer.
+      *args: the other arguments of the loss.
+      scored: the units, if the reset method needs `sample_scores=`; the loss must then be a mean
+        over samples.
 
     Returns:
-      Parameters, state, and metrics: "loss", "gradient_norm" before any clipping, and those of the
-      loss.
+      The parameters, the state, and metrics: "loss", "gradient_norm" before any clipping, and the
+      metrics of the loss.
     """
     (value, (found, features)), grads, scores = value_and_grads(loss, scored)(params, *args)
     updates, state = tx.update(grads, state, params, features=features, sample_scores=scores)
@@ -111,12 +130,12 @@ def descend(
 
 
 def reported(params: Mapping[str, Any], optimizers: Mapping[str, Any], norms: bool) -> Metrics:
-    """What is to say of networks and of what their reset methods did.
+    """Return metrics of the networks and of their reset methods.
 
     Args:
-      params: of each network.
-      optimizers: state of each optimizer, by `attach_reset_method`.
-      norms: whether "NAME_parameter_norm" is wanted.
+      params: the parameters of the networks, by name.
+      optimizers: the states of their optimizers, which `attach_reset_method` made.
+      norms: whether to return "NAME_parameter_norm".
 
     Returns:
       "NAME_units_reset" and "NAME_layers_skipped" since the start, and the norms.
@@ -133,16 +152,16 @@ def reported(params: Mapping[str, Any], optimizers: Mapping[str, Any], norms: bo
 def plasticity(
     networks: Mapping[str, Network], params: Mapping[str, Any], inputs: Mapping[str, jax.Array]
 ) -> Metrics:
-    """Shares of dormant, low-variance and linearised units of an actor and its critics.
+    """Return the shares of dormant, low-variance and linearized units of an actor and its critics.
 
     Args:
-      networks: by name, the actor first.
-      params: of each.
-      inputs: of each, [batch, inputs], what they are measured on.
+      networks: the networks by name, the actor first.
+      params: the parameters of the networks.
+      inputs: the inputs [batch, inputs] on which the networks are measured.
 
     Returns:
-      "NAME_dormant_ratio" and so on of each network, and "dormant_ratio" and so on, the mean of
-      the actor's and the critics' (of several critics, of their mean).
+      "NAME_dormant_ratio" and so on for every network, and "dormant_ratio" and so on, the mean of
+      the actor's value and the critic's (or the mean of several critics).
     """
 
     def measure(features: Metrics, preactivations: Metrics) -> Any:
@@ -154,7 +173,10 @@ def plasticity(
 def ranks(
     networks: Mapping[str, Network], params: Mapping[str, Any], inputs: Mapping[str, jax.Array]
 ) -> Metrics:
-    """Ranks of the features, summed over layers; named as in `plasticity`."""
+    """Return the ranks of the features, summed over layers.
+
+    The arguments and the names of the results follow `plasticity`.
+    """
     return _of_all(networks, params, inputs, lambda features, _: rank_metrics(features))
 
 

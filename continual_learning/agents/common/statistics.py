@@ -1,4 +1,4 @@
-"""What is reported of the episodes, and tables of columns."""
+"""Statistics of the episodes, and tables of columns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ Array = TypeVar("Array")
 
 
 def tally(reached: Timestep) -> tuple[Columns, Columns]:
-    """What a step adds to the statistics: of episodes that ended, and the environment's metrics.
+    """Return the contribution of a step to the statistics.
 
-    Reduced at once: arrays [T, envs] of what is only summed would cost memory.
+    It is summed over environments in every step, because arrays [T, envs] would need more memory.
+
+    Returns:
+      Sums [] over the episodes that ended, and sums [] of the environment's metrics.
     """
     sums = {
         "episodes_ended": jnp.sum(reached.ended, dtype=jnp.int32),
@@ -27,20 +30,20 @@ def tally(reached: Timestep) -> tuple[Columns, Columns]:
 
 
 def statistics(live: Live, tallies: tuple[Columns, Columns], reward: jax.Array) -> Columns:
-    """Statistics of some steps.
+    """Return statistics of T steps.
 
     Args:
-      live: where the environments are after them.
-      tallies: of all steps, [T].
+      live: the environments after the last step.
+      tallies: the results of `tally` for all steps, [T].
       reward: all rewards, any shape.
 
     Returns:
-      All []: "episodes_ended"; "episode_return" and "episode_length", their means over these
+      Columns []: "episodes_ended"; "episode_return" and "episode_length", their means over these
       episodes, NaN if there are none; "latest_return", the mean over environments of the return
-      of the episode that each ended last, NaN if none has; "running_return", the mean over
-      environments of the rewards so far of the episode that each is in after the last step (0
-      where it has just begun); "reward", the mean of all rewards; and every metric of the
-      environment, summed over steps and environments.
+      of the last episode that ended, NaN if none has ended; "running_return", the mean over
+      environments of the sum of the rewards of the current episode after the last step (0 if it
+      has just begun); "reward", the mean of all rewards; and every metric of the environment,
+      summed over steps and environments.
     """
     sums, metrics = jax.tree.map(jnp.sum, tallies)
     ended = sums["episodes_ended"]
@@ -56,7 +59,7 @@ def statistics(live: Live, tallies: tuple[Columns, Columns], reward: jax.Array) 
 
 
 def disjoint(*tables: dict[str, Array]) -> dict[str, Array]:
-    """All columns of several tables, whose names must differ."""
+    """Merge the columns of several tables, whose names must differ."""
     columns: dict[str, Array] = {}
     for table in tables:
         for name, values in table.items():
@@ -70,7 +73,7 @@ def disjoint(*tables: dict[str, Array]) -> dict[str, Array]:
 
 
 def in_last_row(rows: Columns, values: Columns) -> Columns:
-    """The rows with further columns: the values [] in the last row, NaN in the others."""
+    """Add columns to rows, with the values [] in the last row and NaN in the others."""
 
     def last(value: jax.Array) -> jax.Array:
         return jnp.full(rows["step"].shape, jnp.nan, value.dtype).at[-1].set(value)

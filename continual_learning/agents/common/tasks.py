@@ -1,4 +1,4 @@
-"""Environments on a stream of tasks: where a task begins, and where it goes on."""
+"""Environments on a stream of tasks, which begin a task or continue it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from continual_learning.envs.base import Task
 from continual_learning.envs.episodes import Episodes, EpisodesState, Live
 from continual_learning.envs.streams import TaskStream
 
-# What a seed's key is used for; the same for all learners, which so meet the same tasks.
+# The uses of a seed's key. All learners have the same ones, so that they meet the same tasks.
 NETWORK, STREAM, EPISODES, ACTIONS, BATCHES, PROBE, EVALUATION, DISTURBANCE = range(8)
 
 
 @dataclasses.dataclass(frozen=True)
 class Tasks:
-    """One task after the other.
+    """Environments that meet the tasks of a stream one after the other.
 
     Attributes:
       episodes: the environments, side by side.
-      stream: what changes from task to task.
+      stream: the stream of tasks.
     """
 
     episodes: Episodes
     stream: TaskStream
 
     def start(self, key: jax.Array) -> EpisodesState:
-        """For the state before the first task, of the right shapes.
+        """Return episodes in the right shapes for the state before the first task.
 
-        The first task begins the episodes: of what is here, only that none has ended is read.
+        The first task begins the episodes anew, and reads only from this state that no episode has
+        ended yet.
         """
 
         def blank(x: jax.ShapeDtypeStruct) -> jax.Array:
@@ -43,22 +44,22 @@ class Tasks:
         return unread._replace(latest=jnp.full_like(unread.latest, jnp.nan))
 
     def task(self, key: jax.Array, number: jax.Array) -> Task:
-        """Task `number` [] of the seed with this key."""
+        """Return task `number` [] of the seed with this key."""
         return self.stream.task(jax.random.fold_in(key, STREAM), number)
 
     def enter(
         self, key: jax.Array, number: jax.Array, begins: jax.Array, state: EpisodesState
     ) -> tuple[Task, Live]:
-        """Task `number` [] of a seed, ready to run.
+        """Return a task of a seed, and its environments ready to run.
 
         Args:
-          key: the seed's.
-          number: of the task.
-          begins: bool [], whether all environments start an episode; else they go on.
-          state: where they were.
+          key: the key of the seed.
+          number: int32 [], the number of the task.
+          begins: bool [], whether all environments begin an episode; otherwise they continue.
+          state: the state of the environments before.
         """
         task, fresh = self._begin(key, number)
-        # The returns of the episodes that ended last stay until others have ended.
+        # The returns of the last episodes stay until other episodes have ended.
         fresh = fresh._replace(latest=state.latest)
         kept = jax.tree.map(lambda new, old: jnp.where(begins, new, old), fresh, state)
         return task, self.episodes.live(kept, task, first=fresh.env)

@@ -1,4 +1,4 @@
-"""What a training program is."""
+"""The interface of a training program."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ import jax.numpy as jnp
 import optax
 
 Hyper = Mapping[str, jax.Array]
-"""Hyper-parameters that are arrays, one value per lane, in place of the experiment's own."""
+"""Hyper-parameters that are arrays, with one value per lane, and replace the experiment's own."""
 
 MakeOptimizer = Callable[[Any, Hyper], optax.GradientTransformationExtraArgs]
-"""(unit graph, hyper-parameters) -> optimizer."""
+"""A function (unit graph, hyper-parameters) -> optimizer."""
 
 
 COMPILER_OPTIONS = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
-"""For programs that train. Kernels of small networks leave most of a GPU idle, so those that do not
-wait for each other run side by side; each computes what it would alone."""
+"""Options for programs that train. The kernels of small networks leave most of a GPU idle, so
+independent kernels run side by side, which does not change their results."""
 
 WHOLE_LOOPS = COMPILER_OPTIONS | {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,"
     "DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
 }
-"""For programs with many short branches and loops: the GPU decides them itself, where it would else
-wait for the host each time. It gains nothing where single steps are long (physics)."""
+"""Options for programs with many short branches and loops: the GPU controls these itself instead of
+waiting for the host every time. They gain nothing where single steps are long (physics)."""
 
 QUICK = {"xla_backend_optimization_level": 0}
-"""For programs that hardly run: on a CPU most of what they take is their optimisation."""
+"""Options for programs with short runs, whose optimization by the compiler takes most of their
+time on a CPU."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +38,15 @@ class Trainer:
     """A training run of one seed as two pure functions; a study maps them over seeds.
 
     Attributes:
-      init: (key, hyper, data) -> state: everything that the next chunk reads, and nothing else.
-      chunk: (state, hyper, data) -> (state, rows): the next stretch of training, always of the
-        same length; rows are {column: [rows]} and include "step" and "task".
-      chunks: how many make up the whole run.
+      init: a function (key, hyper, data) -> state. The state has only what the next chunk reads.
+      chunk: a function (state, hyper, data) -> (state, rows), which trains for a fixed number of
+        steps. Rows are {column: [rows]} and include "step" and "task".
+      chunks: the number of chunks of the whole run.
       data: arrays that all seeds share, or ().
-      headline: the column to show while it runs.
-      ring: path in the state of a large part that is like `ReplayState`, or None. Of its rows a
-        checkpoint writes only those that were added since the one before.
-      options: of the compiler, for `chunk`.
+      headline: the column to show during the run.
+      ring: the path in the state of a large part that is like `ReplayState`, or None. A checkpoint
+        writes only those of its rows that were added since the checkpoint before.
+      options: the options of the compiler for `chunk`.
     """
 
     init: Callable[[jax.Array, Hyper, Any], Any]
@@ -58,7 +59,7 @@ class Trainer:
 
 
 class Program(Protocol):
-    """The run of all seeds at once, as whoever drives it sees it.
+    """The run of all seeds at once, as its caller sees it.
 
     Attributes:
       like: a tree like the state, of `jax.ShapeDtypeStruct`s [lanes, …].
@@ -71,36 +72,39 @@ class Program(Protocol):
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of rows; nothing is run."""
+        """The names of the columns of rows; nothing is run."""
         ...
 
     def compile(self, fresh: bool = True, quick: bool = False) -> None:
-        """Compiles now what would be compiled when it is first called; nothing is run.
+        """Compile all functions before their first call; nothing is run.
 
         Args:
           fresh: whether `init` will be called.
-          quick: whether to save compilation at the cost of the run, on a CPU.
+          quick: whether to compile faster on a CPU, which makes the run slower.
         """
         ...
 
     def init(self) -> Any:
-        """The state before the first chunk, [lanes, …]; there may be more lanes, to be ignored."""
+        """Return the state before the first chunk, [lanes, …]; ignore any further lanes."""
         ...
 
     def place(self, state: Any) -> Any:
-        """A state that was kept, [lanes, …], as `chunk` takes it."""
+        """Return a state from a checkpoint, [lanes, …], in the form that `chunk` takes."""
         ...
 
     def chunk(self, state: Any) -> tuple[Any, dict[str, Any]]:
-        """The next chunk: the state after it, the old one being used up, and rows [lanes, rows]."""
+        """Run the next chunk; return its state, for which it consumes `state`, and its rows.
+
+        Rows are {column: [lanes, rows]}.
+        """
         ...
 
     def memory(self) -> int:
-        """Bytes that it needs of each device, by `planned_bytes`; nothing is run."""
+        """Return the bytes that it needs on every device, by `planned_bytes`; nothing is run."""
         ...
 
     def close(self) -> None:
-        """Frees what it holds."""
+        """Free the resources of the program."""
         ...
 
 
@@ -109,8 +113,9 @@ class HostTrainer:
     """A training run of all seeds whose environments are stepped on the host.
 
     Attributes:
-      program: (seeds, their keys [lanes], hyper of arrays [lanes]) -> the program of these lanes.
-      chunks, headline, ring: as in `Trainer`.
+      program: a function (seeds, their keys [lanes], hyper of arrays [lanes]) -> the program of
+        these lanes.
+      chunks, headline, ring: the same as in `Trainer`.
     """
 
     program: Callable[[Sequence[int], jax.Array, Hyper], Program]
@@ -120,20 +125,20 @@ class HostTrainer:
 
 
 def planned_bytes(compiled: jax.stages.Compiled) -> int:
-    """Bytes of a device while a program runs: arguments, results and what lies between."""
+    """Return the bytes that a program needs on a device for its arguments, results and the rest."""
     plan = compiled.memory_analysis()
     if plan is None:
-        raise NotImplementedError(f"{jax.default_backend()} does not say what a program needs.")
+        raise NotImplementedError(f"{jax.default_backend()} cannot tell what a program needs.")
     return (
         plan.argument_size_in_bytes
         + plan.output_size_in_bytes
         + plan.temp_size_in_bytes
-        - plan.alias_size_in_bytes  # results that take the place of arguments
+        - plan.alias_size_in_bytes  # these results reuse the memory of arguments
     )
 
 
 def strongly_typed(tree: Any) -> Any:
-    """The same arrays without weak types, which would make a second program of the first chunk."""
+    """Return the same arrays without weak types, which would compile the first chunk twice."""
 
     def strong(x: jax.Array) -> jax.Array:
         if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):

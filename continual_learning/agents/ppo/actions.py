@@ -1,4 +1,4 @@
-"""What differs in PPO between continuous and discrete actions."""
+"""The differences in PPO between continuous and discrete actions."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ class Actions(Protocol):
     """A kind of actions. A rollout keeps them as rows of numbers, [batch, size].
 
     Attributes:
-      outputs: of the policy network.
-      size: entries of an action as it is kept.
+      outputs: the number of outputs of the policy network.
+      size: the number of entries of an action as it is kept.
     """
 
     @property
     def outputs(self) -> int:
-        """Outputs of the policy network."""
+        """The number of outputs of the policy network."""
         ...
 
     @property
     def size(self) -> int:
-        """Entries of an action as it is kept."""
+        """The number of entries of an action as it is kept."""
         ...
 
     def policy(self, outputs: jax.Array) -> Distribution:
-        """Return the distribution that the policy network says, […, outputs]."""
+        """Return the distribution for outputs of the policy network, […, outputs]."""
         ...
 
     def kept(self, action: jax.Array) -> jax.Array:
-        """Return actions as they are kept, float32 [batch, size]."""
+        """Return actions in the form in which they are kept, float32 [batch, size]."""
         ...
 
     def taken(self, kept: jax.Array) -> jax.Array:
-        """Return what `kept` made as actions again."""
+        """Return the actions from the results of `kept`."""
         ...
 
 
@@ -52,7 +52,7 @@ class Continuous:
 
     @property
     def outputs(self) -> int:
-        """Mean and deviation of every entry."""
+        """The number of outputs: mean and deviation of every entry."""
         return 2 * self.size
 
     def policy(self, outputs: jax.Array) -> DiagonalGaussian:
@@ -60,11 +60,11 @@ class Continuous:
         return DiagonalGaussian.from_outputs(outputs)
 
     def kept(self, action: jax.Array) -> jax.Array:
-        """Return the actions."""
+        """Return the actions unchanged."""
         return action
 
     def taken(self, kept: jax.Array) -> jax.Array:
-        """Return the actions."""
+        """Return the actions unchanged."""
         return kept
 
 
@@ -89,6 +89,6 @@ class Discrete:
 
 
 def actions_of(env: Any) -> Actions:
-    """Return the kind of an environment's actions: discrete where it says how many there are."""
+    """Return the kind of an environment's actions, which are discrete if it has `actions`."""
     count = getattr(env, "actions", None)
     return Continuous(env.action_size) if count is None else Discrete(count)

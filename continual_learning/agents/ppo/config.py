@@ -1,4 +1,4 @@
-"""Sizes and numbers of proximal policy optimization; describing them needs no JAX."""
+"""The sizes and numbers of proximal policy optimization; describing them needs no JAX."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PPOConfig(Agent):
-    """How PPO trains. An iteration is a rollout and the updates on it.
+    """The training of PPO. An iteration is a rollout and the updates on it.
 
-    An iteration's rollout and updates normalize observations alike, by the statistics of all
-    iterations before it. With `log_prob_of="sampled"` the ratio of a clipped action is wrong before
-    any update, and its gradient vanishes where the mean is beyond the limit: it is there to repeat
-    runs that had this defect.
+    The rollout and the updates of an iteration normalize observations in the same way, by the
+    statistics of all earlier iterations. With `log_prob_of="sampled"`, the ratio of a clipped
+    action is wrong before any update, and its gradient vanishes where the mean is beyond the limit.
+    This setting repeats runs that had this defect.
     """
 
     kind: ClassVar[str] = "ppo"
@@ -40,7 +40,7 @@ class PPOConfig(Agent):
         6,
         budget=True,
         positive=True,
-        help="iterations between two looks of the host; ranks are measured as often",
+        help="iterations per call of the program, after which ranks are measured",
     )
     rollout: int = field(96, positive=True, help="steps of every environment per iteration")
     epochs: int = field(4, positive=True, help="passes over a rollout")
@@ -50,21 +50,23 @@ class PPOConfig(Agent):
     clip_ratio: float = field(0.2, positive=True, number=True, help="ε of the clipped objective")
     entropy_coefficient: float = field(1e-3, number=True, help="weight of the entropy bonus")
     value_coefficient: float = field(0.5, positive=True, help="weight of the value loss")
-    normalise_advantages: bool = field(True, help="per minibatch")
-    normalise_observations: bool = field(False, help="by their running mean and deviation")
+    normalize_advantages: bool = field(True, help="normalize the advantages of every minibatch")
+    normalize_observations: bool = field(
+        False, help="normalize observations by their running mean and standard deviation"
+    )
     reward_scale: float = field(1.0, positive=True, help="factor on training rewards")
     reward_floor: float | None = field(None, help="least training reward, after the factor")
     reward_ceiling: float | None = field(None, help="largest training reward, after the factor")
     action_limit: float | None = field(
-        None, positive=True, help="clip what is applied and stored of an action to ±this"
+        None, positive=True, help="clip actions to ± this limit before they are applied and stored"
     )
     log_prob_of: Literal["applied", "sampled"] = field(
         "applied",
-        help="whose log density PPO compares with: the action's as applied, or, a defect of the "
-        "paper's trainer of 2025, as sampled before the clip",
+        help="action whose log density the ratio uses: the applied one or, a defect of the paper's "
+        "trainer of 2025, the one sampled before the clip",
     )
     truncation: Literal["mask", "bootstrap"] = field(
-        "mask", help="at a time limit: leave the step out, as Brax does, or use the value there"
+        "mask", help="whether a time limit masks the step, as Brax does, or bootstraps the value"
     )
     diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
     probe: int = field(
@@ -72,11 +74,11 @@ class PPOConfig(Agent):
         budget=True,
         positive=True,
         most=bounds.UNITS,
-        help="observations of the rollout that they are measured on",
+        help="observations of the rollout on which they are measured",
     )
 
     def check_stream(self, stream: Stream) -> None:
-        """Raise if it cannot learn from a stream."""
+        """Raise a StudyError if the agent cannot learn from a stream."""
         super().check_stream(stream)
         if stream.actions == "discrete" and self.action_limit is not None:
             raise StudyError("action_limit is for continuous actions; leave it out.")
@@ -90,7 +92,7 @@ class PPOConfig(Agent):
         return self.iterations_per_task * self.rollout * self.environments
 
     def chunks(self, tasks: int) -> int:
-        """A chunk is a few iterations."""
+        """Return the number of chunks, each of which has a few iterations."""
         return tasks * self.iterations_per_task // self.iterations_per_chunk
 
     def trainer(

@@ -1,4 +1,4 @@
-"""PPO on environments of the host: workers step while the device waits for a rollout."""
+"""PPO on environments of the host, which workers step while the device waits for a rollout."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from continual_learning.envs.host.protocol import HostStream
 
 
 class HostPPOState(NamedTuple):
-    """What the next chunk reads; everything [lanes, …].
+    """The state that the next chunk reads; all arrays are [lanes, …].
 
     Attributes:
-      key: the seeds'; never changes.
-      params, optimizers, normaliser: as in `PPOState`.
-      pool: `Pool.state`, the environments.
-      latest: float32 [lanes, environments], return of the episode that each ended last.
-      iteration: int32 [lanes], iterations done, the same in all.
+      key: the keys of the seeds, which never change.
+      params, optimizers, normalizer: the same as in `PPOState`.
+      pool: the state of the environments, by `Pool.state`.
+      latest: float32 [lanes, environments], the return of the last episode that ended.
+      iteration: int32 [lanes], the number of iterations done, the same in all lanes.
     """
 
     key: jax.Array
     params: Params
     optimizers: Params
-    normaliser: Any
+    normalizer: Any
     pool: dict[str, np.ndarray]
     latest: np.ndarray
     iteration: np.ndarray
@@ -65,19 +65,19 @@ def ppo_host(
 ) -> HostTrainer:
     """Return a trainer on tasks of the host, for all seeds on one device.
 
-    Rows are those of `ppo`, but a metric of the environments is what the last step of an episode
-    said, mean over the episodes that ended in the row. Actions are bounded by (−1, 1) where they
-    are numbers: what is applied is clipped there, unless `config.action_limit` is less; what is
-    stored is what the policy drew.
+    Rows are those of `ppo`, but a metric of the environments is the mean of its values in the last
+    steps of the episodes that ended in the row. Continuous actions are clipped to (−1, 1) when they
+    are applied, in addition to any clip to `config.action_limit`; the rollout stores them without
+    the clip to (−1, 1).
 
     Args:
-      policy: as for `ppo`, like the other arguments.
-      value: of the value network.
+      policy: the policy network, the same as in `ppo`.
+      value: the value network, the same as in `ppo`.
       problem: the tasks; with nonfinite="end", rows have "invalid_steps".
-      optimizers: of both networks.
-      config: sizes and numbers.
-      tasks: how many there will be.
-      sample_scores: whether reset methods are given per-sample scores.
+      optimizers: the functions that make the optimizers of both networks.
+      config: the sizes and numbers.
+      tasks: the number of tasks of the run.
+      sample_scores: whether reset methods get per-sample scores.
     """
     learning = PPOLearner.of(policy, value, problem.stream, optimizers, config, sample_scores)
 
@@ -90,14 +90,14 @@ def ppo_host(
 class HostPPO:
     """The `Program` of `ppo_host`.
 
-    Workers are started when the first state is asked for.
+    The workers are started when the first state is requested.
 
     Args:
-      learning: of one seed.
+      learning: the learner of one seed.
       problem: the tasks.
-      seeds: one per lane.
-      keys: theirs, [lanes].
-      hyper: {name: [lanes]}.
+      seeds: the seeds, one per lane.
+      keys: the keys of the seeds, [lanes].
+      hyper: the traced numbers, {name: [lanes]}.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class HostPPO:
         def learn(*args: Any) -> Any:
             return strongly_typed(learning.learn(*args))
 
-        # Shapes are asked of these: a call that has been compiled takes arrays alone.
+        # These functions give the shapes, since a compiled call takes only arrays.
         self._shapes_of_begin = over_lanes(begin, lanes, (0, 0))
         self._shapes_of_learn = over_lanes(learn, lanes, (0, 0, 0, 0, None, 0))
         self._shapes_of_ranks = over_lanes(learning.ranks, lanes, (0, 0))
@@ -134,7 +134,7 @@ class HostPPO:
             learn, 0, 0, 0, 0, None, 0, donate_argnums=0, compiler_options=COMPILER_OPTIONS
         )
         self._ranks: Any = call(learning.ranks, 0, 0)
-        # The last state that was given away: where the pool is.
+        # The last state that `chunk` returned, in which the pool is.
         self._given: HostPPOState | None = None
 
     @functools.cached_property
@@ -146,7 +146,7 @@ class HostPPO:
     def like(self) -> HostPPOState:
         """A tree like the state; no worker is started.
 
-        It may be asked for in a thread, with whose end Linux would end workers that it started.
+        A thread may request it, and Linux would kill the workers of a thread when the thread ends.
         """
         learner = jax.eval_shape(self._shapes_of_begin, self._keys, self._hyper)
         pool = state_like(self._stream, len(self._seeds), self._config.environments)
@@ -156,7 +156,7 @@ class HostPPO:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of rows."""
+        """The names of the columns of rows."""
         arguments = self._arguments
         said = jax.eval_shape(self._shapes_of_learn, *arguments["_learn"])[2]
         found = ["step", "task", *said, *self._tally().names]
@@ -166,7 +166,7 @@ class HostPPO:
 
     @functools.cached_property
     def _arguments(self) -> dict[str, tuple[Any, ...]]:
-        """{call: its arguments, or their shapes}."""
+        """The arguments of the calls, or their shapes: {call: arguments}."""
         config, lanes, inputs = self._config, len(self._seeds), self._learning.inputs
         learner = jax.eval_shape(self._shapes_of_begin, self._keys, self._hyper)
         envs, number = config.environments, np.int32(0)
@@ -198,7 +198,7 @@ class HostPPO:
         for name, args in self._arguments.items():
             call = getattr(self, name)
             if needed.get(name, True) and not isinstance(call, jax.stages.Compiled):
-                # Updates take most of the time of a run, however short it is.
+                # Updates take most of the time even of a short run.
                 hasty = quick and on_cpu and name != "_learn"
                 setattr(self, name, call.lower(*args).compile(QUICK if hasty else {}))
 
@@ -207,15 +207,15 @@ class HostPPO:
         return self._state(self._begin(self._keys, self._hyper), *self._start())
 
     def place(self, state: HostPPOState) -> HostPPOState:
-        """Return a state that was kept, on the device."""
-        key, params, optimizers, normaliser, *others = state
-        on_device = jax.tree.map(jnp.asarray, (key, params, optimizers, normaliser))
+        """Move a state from a checkpoint to the device."""
+        key, params, optimizers, normalizer, *others = state
+        on_device = jax.tree.map(jnp.asarray, (key, params, optimizers, normalizer))
         return HostPPOState(*on_device, *jax.tree.map(np.asarray, others))
 
     def chunk(self, state: HostPPOState) -> tuple[HostPPOState, HostColumns]:
-        """Return the state after the next rows, and these."""
+        """Run the next rows; return the state after them and the rows."""
         config, iteration = self._config, int(state.iteration[0])
-        learner = Learner(state.params, state.optimizers, state.normaliser)
+        learner = Learner(state.params, state.optimizers, state.normalizer)
         latest = state.latest.copy()
         if iteration % config.iterations_per_task == 0:
             self._pool.enter(iteration // config.iterations_per_task)
@@ -249,7 +249,16 @@ class HostPPO:
     def _iterate(
         self, learner: Learner, latest: np.ndarray, iteration: int
     ) -> tuple[Learner, jax.Array, HostColumns]:
-        """One rollout and the updates on it."""
+        """Make a rollout and the updates on it.
+
+        Args:
+          learner: the learner before the updates.
+          latest: [lanes, environments], which is updated in place.
+          iteration: the number of iterations done.
+
+        Returns:
+          The learner after the updates, observations for the diagnostics, and the row.
+        """
         pool, config, number = self._pool, self._config, np.int32(iteration)
         tally, steps = self._tally(), list[Any]()
         for step in range(config.rollout):
@@ -283,7 +292,7 @@ class HostPPO:
         return learner, probe, columns
 
     def _start(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return `latest` and `iteration` at first."""
+        """Return the initial `latest` and `iteration`."""
         lanes, environments = len(self._seeds), self._config.environments
         return np.full((lanes, environments), np.nan, np.float32), np.zeros(lanes, np.int32)
 

@@ -1,4 +1,4 @@
-"""What PPO learns with, wherever its environments are: one seed, pure functions."""
+"""The learner of PPO for environments in any place: pure functions of one seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from continual_learning.agents.common.network import (
     ranks,
     reported,
 )
-from continual_learning.agents.common.normalizer import Normaliser
+from continual_learning.agents.common.normalizer import Normalizer
 from continual_learning.agents.common.statistics import disjoint
 from continual_learning.agents.common.tasks import ACTIONS, BATCHES, NETWORK, PROBE
 from continual_learning.agents.common.trainer import Hyper, MakeOptimizer
@@ -32,32 +32,32 @@ from continual_learning.agents.ppo.update import Params, Samples, improve, losse
 
 
 class Learner(NamedTuple):
-    """What an iteration changes.
+    """The parts of the state that an iteration changes.
 
     Attributes:
-      params: of the networks, {"policy": …, "value": …}.
-      optimizers: states of their optimizers.
-      normaliser: statistics of the observations; () if they are not normalized.
+      params: the parameters of the networks, {"policy": …, "value": …}.
+      optimizers: the states of their optimizers.
+      normalizer: the statistics of the observations; () if they are not normalized.
     """
 
     params: Params
     optimizers: Params
-    normaliser: Any
+    normalizer: Any
 
 
 @dataclasses.dataclass(frozen=True)
 class PPOLearner:
-    """Networks and updates of PPO. Whoever steps the environments calls it.
+    """The networks and updates of PPO, for a caller that steps the environments.
 
-    Keys are the seed's, and `iteration` int32 [] the iterations done: what is drawn depends on both
-    alone.
+    `key` is the key of the seed, and `iteration` int32 [] the number of iterations done. Random
+    numbers depend only on these two.
 
     Attributes:
       networks: {"policy", "value"}.
-      actions: their kind.
-      config: sizes and numbers.
-      make_optimizers: hyper-parameters -> {"policy", "value"}.
-      sample_scores: whether reset methods are given per-sample scores.
+      actions: the kind of actions.
+      config: the sizes and numbers.
+      make_optimizers: a function of hyper-parameters -> {"policy", "value"}.
+      sample_scores: whether reset methods get per-sample scores.
     """
 
     networks: Mapping[str, Network]
@@ -76,7 +76,16 @@ class PPOLearner:
         config: PPOConfig,
         sample_scores: bool = False,
     ) -> PPOLearner:
-        """Return a learner for an environment; the other arguments are those of `ppo`."""
+        """Return a learner for an environment.
+
+        Args:
+          policy: the policy network, the same as in `ppo`.
+          value: the value network, the same as in `ppo`.
+          env: an environment, or a stream of tasks on the host.
+          optimizers: the functions that make the optimizers of both networks.
+          config: the sizes and numbers.
+          sample_scores: whether reset methods get per-sample scores.
+        """
         actions = actions_of(env)
         networks = {
             "policy": Network.of(policy, env.observation_size, actions.outputs, "policy"),
@@ -87,7 +96,7 @@ class PPOLearner:
 
     @property
     def inputs(self) -> int:
-        """Entries of an observation."""
+        """The number of entries of an observation."""
         return self.networks["policy"].inputs
 
     def init(self, key: jax.Array, hyper: Hyper) -> Learner:
@@ -95,8 +104,8 @@ class PPOLearner:
         keys = jax.random.split(jax.random.fold_in(key, NETWORK))
         params = {n: net.init(k) for (n, net), k in zip(self.networks.items(), keys, strict=True)}
         states = {n: tx.init(params[n]) for n, tx in self.make_optimizers(hyper).items()}
-        normalized = self.config.normalise_observations
-        return Learner(params, states, Normaliser.start(self.inputs) if normalized else ())
+        normalized = self.config.normalize_observations
+        return Learner(params, states, Normalizer.start(self.inputs) if normalized else ())
 
     def act(
         self,
@@ -106,18 +115,18 @@ class PPOLearner:
         step: jax.Array,
         observation: jax.Array,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return actions of the policy, drawn.
+        """Draw actions from the policy.
 
         Args:
-          learner: whose policy it is.
-          key: the seed's.
-          iteration: int32 [], iterations done.
-          step: int32 [], of the rollout.
+          learner: the learner, which has the policy.
+          key: the key of the seed.
+          iteration: int32 [], the number of iterations done.
+          step: int32 [], the number of the step in the rollout.
           observation: [envs, observation_size].
 
         Returns:
-          Actions [envs, …], the same as they are kept [envs, size], and the log densities [envs]
-          that the updates compare with.
+          Actions [envs, …], the same in the form in which they are kept [envs, size], and the log
+          densities [envs] for the ratios of the updates.
         """
         config, limit = self.config, self.config.action_limit
         seen = self._seen(learner, observation)
@@ -142,28 +151,28 @@ class PPOLearner:
         """Make the updates on a rollout.
 
         Args:
-          learner: before them.
-          rollout: with observations as the environments gave them.
-          last: [envs, observation_size], what would be acted on next, likewise.
-          key: the seed's.
-          iteration: int32 [], iterations done.
-          hyper: traced numbers.
+          learner: the learner before the updates.
+          rollout: the rollout, with observations that are not normalized.
+          last: [envs, observation_size], the observations to act on next, not normalized.
+          key: the key of the seed.
+          iteration: int32 [], the number of iterations done.
+          hyper: the traced numbers.
 
         Returns:
-          The learner, observations to measure on [probe, observation_size], and what there is to
-          say: of the updates by `improve`, "explained_variance", with an action limit
-          "clipped_actions" (the share of the actions' entries at it), what is `reported` of the
-          networks, with diagnostics `plasticity`.
+          The learner after the updates, observations for the diagnostics
+          [probe, observation_size], and metrics: those of `improve`, "explained_variance", with an
+          action limit "clipped_actions" (the share of the actions' entries at the limit), those of
+          `reported`, and with diagnostics those of `plasticity`.
         """
         config, networks = self.config, self.networks
         own = {name: hyper.get(name, getattr(config, name)) for name in config.numbers()}
-        normaliser = learner.normaliser
+        normalizer = learner.normalizer
         seen = rollout._replace(
             observation=self._seen(learner, rollout.observation),
             reached=self._seen(learner, rollout.reached),
         )
-        if config.normalise_observations:
-            normaliser = normaliser.update(rollout.observation.reshape(-1, self.inputs))
+        if config.normalize_observations:
+            normalizer = normalizer.update(rollout.observation.reshape(-1, self.inputs))
         samples, explained = self._samples(learner, seen, self._seen(learner, last), own)
         params, states, learning = improve(
             losses(
@@ -172,7 +181,7 @@ class PPOLearner:
                 clip_ratio=own["clip_ratio"],
                 entropy_coefficient=own["entropy_coefficient"],
                 value_coefficient=config.value_coefficient,
-                normalise_advantages=config.normalise_advantages,
+                normalize_advantages=config.normalize_advantages,
             ),
             self.make_optimizers(hyper),
             learner.params,
@@ -192,22 +201,29 @@ class PPOLearner:
         said |= reported(params, states, norms=config.diagnostics)
         if config.diagnostics:
             said |= plasticity(networks, params, dict.fromkeys(networks, probe))
-        return Learner(params, states, normaliser), probe, disjoint(said, learning)
+        return Learner(params, states, normalizer), probe, disjoint(said, learning)
 
     def ranks(self, params: Params, probe: jax.Array) -> Metrics:
-        """Return ranks of the features: a decomposition is expensive, hence apart."""
+        """Return the ranks of the features, apart from `learn` since they are expensive."""
         return ranks(self.networks, params, dict.fromkeys(self.networks, probe))
 
     def _seen(self, learner: Learner, observation: Any) -> Any:
         """Return observations as the networks see them."""
-        if not self.config.normalise_observations or isinstance(observation, tuple):
+        if not self.config.normalize_observations or isinstance(observation, tuple):
             return observation
-        return learner.normaliser.normalise(observation)
+        return learner.normalizer.normalize(observation)
 
     def _samples(
         self, learner: Learner, rollout: Rollout, last: jax.Array, own: Mapping[str, Any]
     ) -> tuple[Samples, jax.Array]:
-        """Return what to learn from a rollout, and how much of it the values explained."""
+        """Return the samples of a rollout, and the share of the variance that the values explained.
+
+        Args:
+          learner: the learner.
+          rollout: the rollout, with observations as the networks see them.
+          last: [envs, observation_size], the observations to act on next, likewise.
+          own: the numbers of the agent.
+        """
         config, params = self.config, learner.params["value"]
 
         def values_of(observation: jax.Array) -> jax.Array:

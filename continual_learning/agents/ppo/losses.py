@@ -1,4 +1,4 @@
-"""Losses of proximal policy optimisation (Schulman et al. 2017)."""
+"""The losses of proximal policy optimization (Schulman et al. 2017, arXiv 1707.06347)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from continual_learning.networks.selecting import clipped, lesser
 Number = float | jax.Array
 
 LARGEST = 40.0
-"""Of the logarithm of a ratio of densities."""
+"""The largest logarithm of a ratio of densities."""
 
 
 def policy_loss(
@@ -22,26 +22,26 @@ def policy_loss(
     *,
     clip_ratio: Number,
     entropy_coefficient: Number,
-    normalise: bool = True,
+    normalize: bool = True,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """The clipped surrogate with an entropy bonus.
+    """Return the loss of the policy: the clipped surrogate with an entropy bonus.
 
     Args:
-      policy: of each sample, [batch, …].
-      action: [batch, action_size], or int32 [batch] where actions are discrete; what was done.
-      old_log_prob: [batch], its log density under the policy that did it.
+      policy: the distributions of all samples, [batch, …].
+      action: the actions taken, [batch, action_size], or int32 [batch] if they are discrete.
+      old_log_prob: [batch], their log densities under the policy that took them.
       advantage: [batch].
-      clip_ratio: how far from 1 a ratio of densities still counts.
-      entropy_coefficient: weight of the bonus.
-      normalise: whether advantages get mean 0 and standard deviation 1 over the batch.
+      clip_ratio: the distance from 1 at which ratios of densities are clipped.
+      entropy_coefficient: the weight of the bonus.
+      normalize: whether advantages get mean 0 and standard deviation 1 over the batch.
 
     Returns:
-      The loss [], and {"entropy", "kl", "clip_fraction"}, each []. "kl" is the estimate
-      E[ratio − 1 − log ratio] of KL(old ‖ new), which is never below 0.
+      The loss [], and {"entropy", "kl", "clip_fraction"}, all []. "kl" is the estimate
+      E[ratio − 1 − log ratio] of KL(old ‖ new), which is never negative.
     """
-    if normalise:
+    if normalize:
         advantage = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
-    # Beyond this a ratio overflows in float32, and one sample would make all weights NaN.
+    # A larger ratio may overflow in float32, and one sample would make all weights NaN.
     log_ratio = clipped(policy.log_prob(action) - old_log_prob, -LARGEST, LARGEST)
     ratio = jnp.exp(log_ratio)
     near = clipped(ratio, 1 - clip_ratio, 1 + clip_ratio)
@@ -58,12 +58,18 @@ def policy_loss(
 def value_loss(
     values: jax.Array, targets: jax.Array, *, value_coefficient: Number = 0.5
 ) -> jax.Array:
-    """½ · coefficient · mean squared error, []; both arguments [batch]."""
+    """Return the loss of the values: ½ · coefficient · mean squared error, [].
+
+    Args:
+      values: [batch].
+      targets: [batch].
+      value_coefficient: the coefficient.
+    """
     return 0.5 * value_coefficient * jnp.mean(jnp.square(values - targets))
 
 
 def explained_variance(values: jax.Array, targets: jax.Array) -> jax.Array:
-    """Share of the targets' variance that the values explain.
+    """Return the share of the targets' variance that the values explain.
 
     It is 1 − Var(targets − values) / Var(targets).
 
@@ -72,7 +78,7 @@ def explained_variance(values: jax.Array, targets: jax.Array) -> jax.Array:
       targets: the same shape.
 
     Returns:
-      [], at most 1; NaN where the targets do not vary.
+      The share [], at most 1; NaN if the targets do not vary.
     """
     variance = jnp.var(targets)
     share = 1 - jnp.var(targets - values) / jnp.where(variance == 0, 1, variance)

@@ -1,4 +1,4 @@
-"""Generalised advantage estimation (Schulman et al. 2016)."""
+"""Generalized advantage estimation (Schulman et al. 2016, arXiv 1506.02438)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Truncation = Literal["mask", "bootstrap"]
 
 
 class Estimates(NamedTuple):
-    """What actor and critic learn from.
+    """The estimates from which actor and critic learn.
 
     Attributes:
-      targets: [T, envs], TD(λ) returns, what the values should have been.
+      targets: [T, envs], TD(λ) returns, the targets of the values.
       advantages: [T, envs].
     """
 
@@ -34,29 +34,29 @@ def gae(
     gae_lambda: Number,
     truncation: Truncation = "mask",
 ) -> Estimates:
-    """Value targets and advantages of a rollout, time-major.
+    """Return the value targets and the advantages of a rollout, time-major.
 
-    An advantage is measured against the target of the next state, as in Brax:
-    r + γ·target(t+1) − v. Nothing is carried over the end of an episode.
+    An advantage uses the target of the next state, as in Brax: r + γ·target(t+1) − v. No estimate
+    reaches across the end of an episode.
 
     Args:
       rewards: [T, envs].
-      values: [T, envs], of the states acted in.
-      next_values: [T, envs], of the states reached, before any restart. Where an episode
-        terminated they are not read, nor with "mask" where one was truncated: `shifted(values,
-        last)` will do there, which costs no pass through the network.
-      terminated: bool [T, envs], the state reached has no future.
-      truncated: bool [T, envs], the time limit ended the episode.
+      values: [T, envs], the values of the states acted in.
+      next_values: [T, envs], the values of the states reached, before any restart. They are not
+        read where an episode terminated and, with "mask", where it was truncated. With "mask",
+        `shifted(values, last)` is therefore enough and needs no pass through the network.
+      terminated: bool [T, envs], whether the state reached has no future.
+      truncated: bool [T, envs], whether the time limit ended the episode.
       discount: γ.
       gae_lambda: λ.
-      truncation: what is done with the last step of a truncated episode. "mask": nothing is
-        learnt from it (advantage 0, target its own value), as in Brax; "bootstrap": the value of
-        the state reached stands for what would have come.
+      truncation: the treatment of the last step of a truncated episode. With "mask", the agent
+        learns nothing from it (advantage 0, target equal to the value), as in Brax. With
+        "bootstrap", the value of the state reached replaces the missing rewards.
     """
     masked = truncated if truncation == "mask" else jnp.zeros_like(truncated)
     future, weight = discount * (1.0 - terminated), 1.0 - masked
     onward = future * gae_lambda * (1.0 - truncated)
-    # What is not read may be anything, and 0 times NaN is NaN.
+    # Values that are not read may be NaN, and 0 times NaN is NaN.
     next_values = jnp.where(terminated | masked, 0.0, next_values)
     errors = weight * (rewards + future * next_values - values)
 
@@ -73,5 +73,5 @@ def gae(
 
 
 def shifted(values: jax.Array, last: jax.Array) -> jax.Array:
-    """The values of one step later: [T, envs] and, for the end, [envs] -> [T, envs]."""
+    """Return the values [T, envs] of the next steps, with `last` [envs] at the end."""
     return jnp.concatenate([values[1:], last[None]])

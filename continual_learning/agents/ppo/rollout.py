@@ -1,4 +1,4 @@
-"""Acting in many environments for some steps."""
+"""Rollouts: the steps of a policy in many environments."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from continual_learning.envs.base import Task
 from continual_learning.envs.episodes import Episodes, Live
 
 Act = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]
-"""(number of the step int32 [], observations [envs, observation_size]) -> (actions [envs, …], the
-same as they are kept [envs, size], their log probabilities [envs])."""
+"""(number of the step int32 [], observations [envs, observation_size]) -> (actions [envs, …], these
+actions as the rollout keeps them [envs, size], their log probabilities [envs])."""
 
 
 class Rollout(NamedTuple):
-    """What was seen, done and got; time-major.
+    """The observations, actions and rewards of T steps, time-major.
 
     Attributes:
-      observation: [T, envs, observation_size], acted on.
-      action: [T, envs, size], as they are kept.
-      log_prob: [T, envs], of the action.
-      reward: [T, envs], as the environment gave it.
+      observation: [T, envs, observation_size], the observations that the policy acted on.
+      action: [T, envs, size], the actions as the policy keeps them.
+      log_prob: [T, envs], the log probabilities of the actions.
+      reward: [T, envs], the rewards of the environment.
       terminated: bool [T, envs].
       truncated: bool [T, envs].
-      reached: [T, envs, observation_size], what was reached, before any restart; () if not kept.
+      reached: [T, envs, observation_size], the observations that the steps reached, before any
+        restart; () if they are not kept.
     """
 
     observation: jax.Array
@@ -48,18 +49,18 @@ def collect(
     steps: int,
     keep_reached: bool,
 ) -> tuple[Live, Rollout, dict[str, jax.Array]]:
-    """Acts for `steps` steps.
+    """Act in the environments for `steps` steps.
 
     Args:
       episodes: the environments.
-      live: where they are.
-      task: the same for all.
+      live: the state of the environments.
+      task: the task, the same for all environments.
       act: the policy.
       steps: T.
-      keep_reached: whether the observations reached are kept too.
+      keep_reached: whether the rollout also keeps the observations that the steps reached.
 
     Returns:
-      Where the environments are now, the rollout, and its `statistics`.
+      The state of the environments now, the rollout, and its `statistics`.
     """
 
     def step(live: Live, number: jax.Array) -> tuple[Live, Any]:

@@ -28,28 +28,28 @@ from continual_learning.envs.episodes import Episodes, Live
 
 
 class PPOState(NamedTuple):
-    """What the next chunk reads.
+    """The state of training, which the next chunk starts from.
 
     Attributes:
-      key: the seed's; never changes.
-      params: of the networks, {"policy": …, "value": …}.
-      optimizers: states of their optimizers.
-      normaliser: statistics of the observations; () if they are not normalized.
-      episodes: `EpisodesState`, the environments.
-      iteration: int32 [], iterations done.
+      key: the key of the seed, which never changes.
+      params: the weights of the networks, {"policy": …, "value": …}.
+      optimizers: the states of their optimizers.
+      normalizer: statistics of the observations; () if they are not normalized.
+      episodes: `EpisodesState`, the state of the environments.
+      iteration: int32 [], the number of iterations done.
     """
 
     key: jax.Array
     params: Params
     optimizers: Params
-    normaliser: Any
+    normalizer: Any
     episodes: Any
     iteration: jax.Array
 
     @property
     def learner(self) -> Learner:
-        """What an iteration changes."""
-        return Learner(self.params, self.optimizers, self.normaliser)
+        """The part of the state that the updates of an iteration change."""
+        return Learner(self.params, self.optimizers, self.normalizer)
 
 
 def ppo(
@@ -64,26 +64,26 @@ def ppo(
 ) -> Trainer:
     """Return a trainer on a stream of tasks.
 
-    Actions are discrete where the environment says how many `actions` it has.
+    Actions are discrete where the environment has an attribute `actions`, their number.
 
-    A row per iteration: "step" (of all environments of the seed) and "task"; the task's
-    parameters and the environment's metrics by their own names; `statistics` of the episodes; what
-    `PPOLearner.learn` says; with diagnostics, in the last row of a chunk, `ranks` (NaN in the
-    others).
+    There is one row per iteration, with "step" (of all environments of the seed) and "task"; the
+    task's parameters and the environment's metrics by their own names; `statistics` of the
+    episodes; the metrics of `PPOLearner.learn`; and with diagnostics `ranks`, in the last row of a
+    chunk (NaN in the others).
 
-    `hyper` may hold `config.numbers()`, in place of the config's; the rest goes to both optimizers,
-    which refuse what they do not know.
+    `hyper` may hold names of `config.numbers()`, whose values replace the config's. The rest goes
+    to both optimizers, which raise an error for unknown names.
 
     Args:
-      policy: observations [batch, observation_size] -> [batch, 2·action_size], a
-        `DiagonalGaussian`, or logits [batch, actions].
-      value: observations -> [batch, 1].
+      policy: maps observations [batch, observation_size] to [batch, 2·action_size], a
+        `DiagonalGaussian`, or to logits [batch, actions].
+      value: maps observations to values [batch, 1].
       problem: the environment, and what changes from task to task.
-      optimizers: {"policy": …, "value": …}, each makes an optimizer from the units of the network
-        (with `attach_reset_method`, whose log is reported).
+      optimizers: {"policy": …, "value": …}, functions that make an optimizer from the units of the
+        network (with `attach_reset_method`, whose log is reported).
       config: sizes and numbers.
-      tasks: how many there will be.
-      sample_scores: whether reset methods are given per-sample scores.
+      tasks: the number of tasks.
+      sample_scores: whether reset methods get per-sample scores.
     """
     env = problem.stream.environment
     learning = PPOLearner.of(policy, value, env, optimizers, config, sample_scores)
@@ -97,7 +97,10 @@ def ppo(
     def iterate(
         state: PPOState, live: Live, task: Task, hyper: Hyper
     ) -> tuple[PPOState, Live, jax.Array, dict[str, jax.Array]]:
-        """One rollout and the updates on it; also observations to measure on, and the row."""
+        """Make a rollout and the updates on it.
+
+        The third result is observations to measure on, and the last one is the row.
+        """
         key, iteration = state.key, state.iteration
 
         def act(step: jax.Array, observation: jax.Array) -> Any:
@@ -131,12 +134,12 @@ def ppo(
             state, live, probe, row = iterate(state, live, task, hyper)
             return (state, live, probe), row
 
-        # Of the episodes only what `live` holds is carried, of the observations only a probe.
+        # The scan carries only the `live` part of the episodes and a probe of the observations.
         probe = jnp.zeros((config.probe, env.observation_size), jnp.float32)
         carry = state._replace(episodes=()), live, probe
         (state, live, probe), rows = jax.lax.scan(body, carry, length=config.iterations_per_chunk)
         if config.diagnostics:
-            # A decomposition is expensive, hence once a chunk.
+            # The ranks are computed once a chunk because a decomposition is expensive.
             rows = in_last_row(rows, learning.ranks(state.params, probe))
         return strongly_typed(state._replace(episodes=live.state)), rows
 

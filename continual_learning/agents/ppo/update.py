@@ -1,4 +1,4 @@
-"""Some epochs of minibatches on what a rollout gave."""
+"""Epochs of updates on the minibatches of a rollout."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from continual_learning.agents.ppo.losses import policy_loss, value_loss
 from continual_learning.optim import UnitGraph
 
 Params = dict[str, Any]
-"""Something of each network: {"policy": …, "value": …}."""
+"""A tree for every network: {"policy": …, "value": …}."""
 
 
 class Samples(NamedTuple):
-    """What a minibatch is taken from.
+    """The samples from which minibatches are taken.
 
     Attributes:
       observation: [n, observation_size], as the networks see it.
-      action: [n, size], as `Actions.kept` makes them.
-      log_prob: [n], of the action when it was taken.
+      action: [n, size], the results of `Actions.kept`.
+      log_prob: [n], the log densities of the actions when they were taken.
       advantage: [n].
-      target: [n], for the value.
+      target: [n], the targets of the values.
     """
 
     observation: jax.Array
@@ -36,13 +36,13 @@ class Samples(NamedTuple):
     target: jax.Array
 
     def pack(self) -> jax.Array:
-        """All columns as one array, so that one gather takes a minibatch."""
+        """Join all columns into one array, so that one gather takes a minibatch."""
         single = jnp.stack([self.log_prob, self.advantage, self.target], axis=1)
         return jnp.concatenate([self.observation, self.action, single], axis=1)
 
     @classmethod
     def unpack(cls, rows: jax.Array, observation_size: int) -> Samples:
-        """What `pack` made, or some rows of it."""
+        """Split rows that `pack` joined into columns."""
         observation, action = rows[:, :observation_size], rows[:, observation_size:-3]
         return cls(observation, action, rows[:, -3], rows[:, -2], rows[:, -1])
 
@@ -54,9 +54,18 @@ def losses(
     clip_ratio: float | jax.Array,
     entropy_coefficient: float | jax.Array,
     value_coefficient: float,
-    normalise_advantages: bool,
+    normalize_advantages: bool,
 ) -> dict[str, Loss]:
-    """The loss of each network, with its features for the reset methods."""
+    """Return the losses of the networks, which also return features for the reset methods.
+
+    Args:
+      networks: {"policy", "value"}.
+      actions: the kind of actions.
+      clip_ratio: ε of the clipped surrogate.
+      entropy_coefficient: the weight of the entropy bonus.
+      value_coefficient: the weight of the value loss.
+      normalize_advantages: whether to normalize the advantages of a minibatch.
+    """
 
     def of_policy(params: Any, samples: Samples) -> Any:
         outputs, features, _ = networks["policy"].forward(params, samples.observation)
@@ -67,7 +76,7 @@ def losses(
             samples.advantage,
             clip_ratio=clip_ratio,
             entropy_coefficient=entropy_coefficient,
-            normalise=normalise_advantages,
+            normalize=normalize_advantages,
         )
         return loss, (metrics, features)
 
@@ -91,31 +100,31 @@ def improve(
     minibatches: int,
     scored: Mapping[str, UnitGraph] | None = None,
 ) -> tuple[Params, Params, dict[str, jax.Array]]:
-    """Trains each network by its own loss and optimizer, in fresh order every epoch.
+    """Train every network by its own loss and optimizer, in a new order in every epoch.
 
     Args:
-      losses: of each network, (params, samples) -> ….
-      optimizers: of each network; given `features=` for reset methods that need them.
-      params: of each network.
-      states: of the optimizers.
+      losses: the losses of the networks, functions of (params, samples).
+      optimizers: the optimizers of the networks, which get `features=` for their reset methods.
+      params: the parameters of the networks.
+      states: the states of the optimizers.
       samples: [n, …].
-      key: for the order.
-      epochs: passes over the samples.
-      minibatches: per epoch; divides n.
-      scored: units of the networks whose reset methods need per-sample scores.
+      key: the key of the orders.
+      epochs: the number of passes over the samples.
+      minibatches: the number of minibatches per epoch, which divides n.
+      scored: the units of the networks whose reset methods need per-sample scores.
 
     Returns:
-      Parameters, states of the optimizers, and means over all updates: "NAME_loss" as it was
-      minimised, "NAME_gradient_norm" before any clipping, and what the losses report. Beside them
-      "initial_kl" and "initial_clip_fraction", those of the first minibatch before its update:
-      the policy is still the one that acted, so both are 0 unless the stored log densities are
-      not those of the stored actions.
+      The parameters, the states of the optimizers, and means over all updates: "NAME_loss",
+      "NAME_gradient_norm" before any clipping, and the metrics of the losses. In addition
+      "initial_kl" and "initial_clip_fraction", the values of the first minibatch before its
+      update: the policy is still the one that acted, so both are 0 unless the stored log densities
+      are not those of the stored actions.
     """
     packed, size = samples.pack(), samples.observation.shape[1]
 
     def update(carry: Any, rows: jax.Array) -> Any:
         params, states = map(dict, carry)
-        # A permutation holds no row that is not there.
+        # A permutation has only rows that exist.
         batch = packed.at[rows].get(mode="promise_in_bounds", unique_indices=True)
         batch, metrics = Samples.unpack(batch, size), {}
         for name, tx in optimizers.items():

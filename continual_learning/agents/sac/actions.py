@@ -1,4 +1,4 @@
-"""What differs in SAC between continuous and discrete actions."""
+"""The differences in SAC between continuous and discrete actions."""
 
 from __future__ import annotations
 
@@ -14,73 +14,73 @@ from continual_learning.agents.sac.losses import expected_soft_value, soft_value
 from continual_learning.networks import Categorical, TanhGaussian
 
 Critics = Callable[[jax.Array], jax.Array]
-"""What both critics say of what they read: [batch, inputs] -> [2, batch, outputs]."""
+"""A function that returns the outputs of both critics: [batch, inputs] -> [2, batch, outputs]."""
 
 
 class Problem(Protocol):
-    """What is to be known of an environment; `actions` where there are discrete ones."""
+    """The sizes of an environment; if actions are discrete, it also has their number, `actions`."""
 
     @property
     def observation_size(self) -> int:
-        """Entries of an observation."""
+        """The number of entries of an observation."""
         ...
 
     @property
     def action_size(self) -> int:
-        """Entries of an action."""
+        """The number of entries of an action."""
         ...
 
 
 class Actions(Protocol):
-    """A kind of actions, of which `outputs` are what the policy network says, [batch, …].
+    """A kind of actions. In the methods, `outputs` are those of the policy network, [batch, …].
 
     Attributes:
-      like: shape and type of one action.
-      outputs: of the policy network.
-      critic_outputs: of a critic.
-      target_entropy: what the entropy is tuned to unless told.
-      log_alpha_bounds: least and largest logarithm of the temperature unless told.
+      like: the shape and type of one action.
+      outputs: the number of outputs of the policy network.
+      critic_outputs: the number of outputs of a critic.
+      target_entropy: the default target of the policy's entropy.
+      log_alpha_bounds: the default bounds of the logarithm of the temperature.
     """
 
     @property
     def like(self) -> jax.ShapeDtypeStruct:
-        """Shape and type of one action."""
+        """The shape and type of one action."""
         ...
 
     @property
     def outputs(self) -> int:
-        """Outputs of the policy network."""
+        """The number of outputs of the policy network."""
         ...
 
     @property
     def critic_outputs(self) -> int:
-        """Outputs of a critic."""
+        """The number of outputs of a critic."""
         ...
 
     @property
     def target_entropy(self) -> float:
-        """What the entropy is tuned to unless told."""
+        """The default target of the policy's entropy."""
         ...
 
     @property
     def log_alpha_bounds(self) -> tuple[float, float]:
-        """Least and largest logarithm of the temperature unless told."""
+        """The default bounds of the logarithm of the temperature."""
         ...
 
     def sample(self, key: jax.Array, outputs: jax.Array) -> jax.Array:
-        """Actions [batch, …]."""
+        """Draw actions [batch, …] from the policy."""
         ...
 
     def mode(self, outputs: jax.Array) -> jax.Array:
-        """The actions of a deterministic policy, [batch, …]."""
+        """Return the actions of the deterministic policy, [batch, …]."""
         ...
 
     def read(self, observation: jax.Array, action: jax.Array) -> jax.Array:
-        """What a critic reads to value actions, [batch, inputs]."""
+        """Return the inputs of a critic that values actions, [batch, inputs]."""
         ...
 
     def of_action(self, said: jax.Array, action: jax.Array) -> jax.Array:
-        """Q [batch] of actions, from what a critic said, [batch, critic_outputs]."""
+        """Return Q [batch] of actions, from the outputs of a critic [batch, critic_outputs]."""
         ...
 
     def soft_value(
@@ -91,56 +91,64 @@ class Actions(Protocol):
         critics: Critics,
         alpha: jax.Array,
     ) -> tuple[jax.Array, jax.Array]:
-        """Soft values [batch] of observations, and the policy's entropies there [batch]."""
+        """Return the soft values of observations and the policy's entropies, both [batch].
+
+        Args:
+          key: the key for drawn actions.
+          outputs: the outputs of the policy network for the observations.
+          observation: [batch, observation_size].
+          critics: the critics.
+          alpha: the temperature.
+        """
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Discrete:
-    """One of `count` actions, int32 []; a critic reads the observation and values all of them."""
+    """A choice of one of `count` actions, int32 []; a critic reads observations and values all."""
 
     count: int
 
     @property
     def like(self) -> jax.ShapeDtypeStruct:
-        """Shape and type of one action."""
+        """The shape and type of one action."""
         return jax.ShapeDtypeStruct((), jnp.int32)
 
     @property
     def outputs(self) -> int:
-        """A logit per action."""
+        """The number of outputs of the policy network: one logit per action."""
         return self.count
 
     @property
     def critic_outputs(self) -> int:
-        """A value per action."""
+        """The number of outputs of a critic: one value per action."""
         return self.count
 
     @property
     def target_entropy(self) -> float:
-        """Half of the largest."""
+        """Half of the largest entropy."""
         return 0.5 * math.log(self.count)
 
     @property
     def log_alpha_bounds(self) -> tuple[float, float]:
-        """Those of the published code."""
+        """The bounds of the published code."""
         return -5.0, 2.0
 
     def sample(self, key: jax.Array, outputs: jax.Array) -> jax.Array:
-        """Actions, int32 [batch]."""
+        """Draw actions, int32 [batch]."""
         return Categorical.from_outputs(outputs).sample(key)
 
     def mode(self, outputs: jax.Array) -> jax.Array:
-        """The likeliest actions, int32 [batch]."""
+        """Return the likeliest actions, int32 [batch]."""
         return Categorical.from_outputs(outputs).mode()
 
     def read(self, observation: jax.Array, action: jax.Array) -> jax.Array:
-        """The observation alone."""
+        """Return the observations unchanged."""
         return observation
 
     def of_action(self, said: jax.Array, action: jax.Array) -> jax.Array:
-        """Q [batch] of the actions."""
-        # Not a gather, the gradient of which is a scatter.
+        """Return Q [batch] of the actions."""
+        # This sum avoids a gather, whose gradient would be a scatter.
         chosen = jnp.arange(self.count)[None] == action[:, None]
         return jnp.sum(jnp.where(chosen, said, 0.0), axis=1)
 
@@ -152,30 +160,30 @@ class Discrete:
         critics: Critics,
         alpha: jax.Array,
     ) -> tuple[jax.Array, jax.Array]:
-        """Expected over all actions; nothing is drawn."""
+        """Return expectations over all actions; no action is drawn."""
         policy = Categorical.from_outputs(outputs)
         return expected_soft_value(critics(observation), policy, alpha=alpha), policy.entropy()
 
 
 @dataclasses.dataclass(frozen=True)
 class Continuous:
-    """`size` numbers in (−1, 1), float32 [size]; a critic reads observation and action."""
+    """Actions of `size` numbers in (−1, 1), float32 [size], which a critic reads as well."""
 
     size: int
 
     @property
     def like(self) -> jax.ShapeDtypeStruct:
-        """Shape and type of one action."""
+        """The shape and type of one action."""
         return jax.ShapeDtypeStruct((self.size,), jnp.float32)
 
     @property
     def outputs(self) -> int:
-        """Mean and log σ of every entry."""
+        """The number of outputs of the policy network: mean and log σ of every entry."""
         return 2 * self.size
 
     @property
     def critic_outputs(self) -> int:
-        """The value."""
+        """The number of outputs of a critic: the value."""
         return 1
 
     @property
@@ -185,23 +193,23 @@ class Continuous:
 
     @property
     def log_alpha_bounds(self) -> tuple[float, float]:
-        """None."""
+        """Infinite bounds."""
         return -math.inf, math.inf
 
     def sample(self, key: jax.Array, outputs: jax.Array) -> jax.Array:
-        """Actions, [batch, size]."""
+        """Draw actions, [batch, size]."""
         return TanhGaussian.from_outputs(outputs).sample(key)[0]
 
     def mode(self, outputs: jax.Array) -> jax.Array:
-        """The actions of the means, [batch, size]."""
+        """Return the actions of the means, [batch, size]."""
         return TanhGaussian.from_outputs(outputs).mode()
 
     def read(self, observation: jax.Array, action: jax.Array) -> jax.Array:
-        """Both, one after the other."""
+        """Return observations and actions, concatenated."""
         return jnp.concatenate([observation, action], axis=-1)
 
     def of_action(self, said: jax.Array, action: jax.Array) -> jax.Array:
-        """Q [batch] of the actions, which the critic has read."""
+        """Return Q [batch] of the actions that the critic has read."""
         return said[:, 0]
 
     def soft_value(
@@ -212,13 +220,13 @@ class Continuous:
         critics: Critics,
         alpha: jax.Array,
     ) -> tuple[jax.Array, jax.Array]:
-        """From one action drawn for each observation, whose −log π stands for the entropy."""
+        """Return estimates from one drawn action per observation, with −log π for the entropy."""
         action, log_prob = TanhGaussian.from_outputs(outputs).sample(key)
         q = critics(self.read(observation, action))[..., 0]
         return soft_value(q, log_prob, alpha=alpha), -log_prob
 
 
 def actions_of(env: Problem) -> Actions:
-    """Discrete where the environment says how many `actions` it has."""
+    """Return the kind of an environment's actions, which are discrete if it has `actions`."""
     count = getattr(env, "actions", None)
     return Continuous(env.action_size) if count is None else Discrete(count)

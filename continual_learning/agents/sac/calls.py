@@ -1,4 +1,4 @@
-"""What the host asks of the device: the functions of a `SACLearner` for all lanes, compiled."""
+"""The calls from the host to the device: the compiled functions of a `SACLearner` for all lanes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from continual_learning.envs.host.protocol import HostTimestep
 
 
 class Step(NamedTuple):
-    """A step of all environments, to be learnt from.
+    """A step of all environments to learn from.
 
     Attributes:
-      number: of the step.
-      observation: [lanes, environments, observation_size], acted on.
+      number: the number of the step.
+      observation: [lanes, environments, observation_size], the observations acted on.
       action: [lanes, environments, …].
-      outcome: by `outcome`.
+      outcome: the result of `outcome`.
     """
 
     number: Any
@@ -34,28 +34,28 @@ class Step(NamedTuple):
 
 
 def outcome(reached: HostTimestep) -> np.ndarray:
-    """What a step reached, its reward and its end as one array, for one copy to the device."""
+    """Join observation, reward and `terminated` into one array, for one copy to the device."""
     ends = reached.terminated.astype(np.float32)
     parts = (reached.observation, reached.reward[..., None], ends[..., None])
     return np.concatenate(parts, axis=-1)
 
 
 class SACCalls:
-    """Each is one call for all lanes; arguments and results are [lanes, …], step numbers [].
+    """Functions for all lanes at once; arguments and results are [lanes, …], step numbers [].
 
     Attributes:
       begin: (keys, hyper) -> learner, replay.
-      change: (learner, hyper) -> learner, as a new task begins.
+      change: (learner, hyper) -> learner at the beginning of a new task.
       act: (parameters of the policy, keys, number of the step, observation) -> actions.
       likeliest: (parameters of the policy, observation) -> actions.
       store: (replay, step) -> replay.
-      learn: (learner, replay, said, keys, hyper, step) -> learner, replay, said: stores the step
-        and makes its updates; what they say of `METRICS` is added to `said` [lanes, metrics].
+      learn: (learner, replay, said, keys, hyper, step) -> learner, replay, said. It stores the
+        step, makes its updates and adds their `METRICS` to `said` [lanes, metrics].
       describe, ranks: (learner, replay, keys, steps done) -> columns.
 
     Args:
-      learning: of one seed.
-      lanes: how many there are.
+      learning: the learner of one seed.
+      lanes: the number of lanes.
     """
 
     def __init__(self, learning: SACLearner, lanes: int):
@@ -103,14 +103,14 @@ class SACCalls:
     def arguments(
         self, keys: jax.Array, hyper: Hyper, size: int, environments: int, episodes: int
     ) -> dict[str, tuple[Any, ...]]:
-        """What every call takes: {name: its arguments, or their shapes}.
+        """Return the arguments of every call, or their shapes: {name: arguments}.
 
         Args:
-          keys: of the lanes.
-          hyper: theirs.
-          size: of an observation.
-          environments: of a lane.
-          episodes: of a lane, side by side in an evaluation.
+          keys: the keys of the lanes.
+          hyper: the traced numbers of the lanes.
+          size: the number of entries of an observation.
+          environments: the number of environments of a lane.
+          episodes: the number of episodes of a lane that run side by side in an evaluation.
         """
         lanes, number = len(keys), np.int32(0)
 
@@ -135,11 +135,11 @@ class SACCalls:
     def compile(
         self, calls: Mapping[str, tuple[Any, ...]], options: Mapping[str, dict[str, Any]]
     ) -> None:
-        """Compiles calls now, not when they are first made.
+        """Compile functions before their first call.
 
         Args:
-          calls: {name: its arguments, or their shapes}.
-          options: {name: more options for the compiler}, of those that have any.
+          calls: {name: the arguments, or their shapes}.
+          options: {name: further options of the compiler}, for some of the names.
         """
         for name, arguments in calls.items():
             call = getattr(self, name)
@@ -148,6 +148,6 @@ class SACCalls:
 
 
 def _experience(step: Step) -> Experience:
-    """Transitions of one seed."""
+    """Return the transitions of one seed."""
     reward, terminated = step.outcome[:, -2], step.outcome[:, -1] > 0
     return Experience(step.observation, step.action, reward, terminated, step.outcome[:, :-2])

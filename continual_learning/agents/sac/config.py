@@ -1,4 +1,4 @@
-"""Sizes and numbers of soft actor-critic; describing them needs no JAX."""
+"""The sizes and numbers of soft actor-critic; describing them needs no JAX."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from continual_learning.agents.common.trainer import HostTrainer, Trainer
 
 PUBLISHED_EVERY = 10_000
-"""Steps between two evaluations of the published trainer."""
+"""The number of steps between two evaluations of the published trainer."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SACConfig(Agent):
-    """How SAC trains. A step is one of all environments, with the updates after it.
+    """The training of SAC. A step is a step of all environments with the updates after it.
 
-    Actions before learning starts are the policy's. A chunk is a few rows; chunks divide a task,
-    and there is an evaluation at the end of each task if there are any.
+    The policy also chooses the actions before learning starts. A chunk is a few rows, and chunks
+    divide a task. If there are evaluations, one takes place at the end of every task.
     """
 
     kind: ClassVar[str] = "sac"
@@ -44,7 +44,7 @@ class SACConfig(Agent):
         10,
         budget=True,
         positive=True,
-        help="rows between two looks at the study; ranks are measured as often",
+        help="rows per call of the program, after which ranks are measured",
     )
     capacity: int = field(1_000_000, budget=True, positive=True, help="transitions in the replay")
     batch: int = field(256, positive=True, most=bounds.UNITS, help="transitions per update")
@@ -53,45 +53,54 @@ class SACConfig(Agent):
         5000, budget=True, help="transitions of a task before its first update"
     )
     discount: float = field(0.99, positive=True, number=True, help="γ")
-    tau: float = field(0.005, positive=True, number=True, help="how fast target critics follow")
-    initial_alpha: float = field(0.2, positive=True, number=True, help="the temperature at first")
-    alpha_learning_rate: float = field(3e-4, positive=True, number=True, help="of the temperature")
+    tau: float = field(
+        0.005, positive=True, number=True, help="step size of the target critics per update"
+    )
+    initial_alpha: float = field(0.2, positive=True, number=True, help="initial temperature")
+    alpha_learning_rate: float = field(
+        3e-4, positive=True, number=True, help="learning rate of the temperature"
+    )
     target_entropy: float | None = field(
         None,
         number=True,
-        help="of the policy; none for half of the largest where actions are discrete, else minus "
-        "the size of an action",
+        help="target entropy of the policy; none means half of the largest entropy if actions are "
+        "discrete, and otherwise minus the size of an action",
     )
     log_alpha_bounds: tuple[float, ...] | None = field(
         None,
-        help="least and largest log α; none for -5 and 2 where actions are discrete, else for no "
-        "bounds",
+        help="least and largest log α; none means -5 and 2 if actions are discrete, and otherwise "
+        "no bounds",
     )
     reset_replay: bool = field(True, help="empty the replay at a task change")
-    reset_optimizers: bool = field(True, help="begin optimizers and reset methods anew there")
-    reset_targets: bool = field(True, help="make the target critics equal to the critics there")
-    reset_alpha: bool = field(True, help="begin the temperature anew there")
+    reset_optimizers: bool = field(
+        True, help="begin optimizers and reset methods anew at a task change"
+    )
+    reset_targets: bool = field(
+        True, help="make the target critics equal to the critics at a task change"
+    )
+    reset_alpha: bool = field(True, help="begin the temperature anew at a task change")
     staleness: int = field(
         1,
-        help="on the host, 1: environments step while the device learns from the step before; "
-        "0: they wait",
+        help="1: environments on the host step while the device learns from the step before; "
+        "0: they wait for it",
     )
     eval_every: int = field(
         0,
         budget=True,
-        help="steps of all environments between evaluations on every task met so far; 0 for none",
+        help="steps of all environments between evaluations on every task met so far; 0 means no "
+        "evaluations",
     )
     eval_episodes: int = field(
         10,
         budget=True,
         positive=True,
         most=bounds.UNITS,
-        help="episodes of the likeliest actions per task in each",
+        help="episodes per task in an evaluation, which uses the likeliest actions",
     )
     published_return: bool = field(
         False,
-        help="in JAX, let evaluations restart the training environments every 10,000 steps, as in "
-        "the paper's trainer, and report the returns that it would log (published_return)",
+        help="let evaluations restart the training environments in JAX every 10,000 steps, as the "
+        "paper's trainer does, and report the returns that it would log (published_return)",
     )
     diagnostics: bool = field(True, help="measure dormant units, ranks and norms")
     probe: int = field(
@@ -99,19 +108,19 @@ class SACConfig(Agent):
         budget=True,
         positive=True,
         most=bounds.UNITS,
-        help="observations of the replay that they are measured on",
+        help="observations of the replay on which they are measured",
     )
     histogram: bool = field(
-        False, help="count the normalised gradient utilities of every update, for their figure"
+        False, help="count the normalized gradient utilities of every update, for their figure"
     )
 
     @property
     def steps_per_chunk(self) -> int:
-        """Steps of all environments per call of `Trainer.chunk`."""
+        """The number of steps of all environments per call of `Trainer.chunk`."""
         return self.steps_per_row * self.rows_per_chunk
 
     def check_stream(self, stream: Stream) -> None:
-        """Raise if it cannot learn from a stream."""
+        """Raise a StudyError if the agent cannot learn from a stream."""
         super().check_stream(stream)
         if self.published_return and stream.place != "device":
             raise StudyError("published_return is for environments in JAX; leave it out.")
@@ -125,7 +134,7 @@ class SACConfig(Agent):
         return self.vector_steps_per_task * self.environments
 
     def chunks(self, tasks: int) -> int:
-        """A chunk is a few rows."""
+        """Return the number of chunks, each of which has a few rows."""
         return tasks * self.vector_steps_per_task // self.steps_per_chunk
 
     def trainer(

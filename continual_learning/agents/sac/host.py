@@ -1,4 +1,4 @@
-"""Soft actor-critic on environments of the host: the device learns while workers step."""
+"""Soft actor-critic on environments of the host, which workers step while the device learns."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from continual_learning.schema.names import Nonfinite
 
 
 class HostSACState(NamedTuple):
-    """What the next chunk reads; everything [lanes, …].
+    """The state that the next chunk reads; all arrays are [lanes, …].
 
     Attributes:
-      key: the seeds'; never changes.
-      learner: networks, temperatures and optimizers.
+      key: the keys of the seeds, which never change.
+      learner: the networks, temperatures and optimizers.
       replay: the transitions to learn from.
-      pool: `Pool.state`, the environments.
-      latest: float32 [lanes, environments], return of the episode that each ended last.
-      steps: int32 [lanes], steps done, the same in all.
+      pool: the state of the environments, by `Pool.state`.
+      latest: float32 [lanes, environments], the return of the last episode that ended.
+      steps: int32 [lanes], the number of steps done, the same in all lanes.
     """
 
     key: jax.Array
@@ -65,21 +65,21 @@ def sac_host(
 ) -> HostTrainer:
     """Return a trainer on tasks of the host, for all seeds on one device.
 
-    Rows are those of `sac`, with two differences: a metric of the environments is what the last
-    step of an episode said, mean over the episodes that ended in the row; and an evaluation is a
+    Rows are those of `sac`, with two differences: a metric of the environments is the mean of its
+    values in the last steps of the episodes that ended in the row, and an evaluation is a
     `HostEvaluation`.
 
     Args:
-      policy: as for `sac`.
-      critic: as for `sac`.
+      policy: the policy network, the same as in `sac`.
+      critic: the critic, the same as in `sac`.
       problem: the tasks; with nonfinite="end", rows have "invalid_steps".
-      optimizers: as for `sac`.
-      config: as for `sac`. With `staleness` 0 the order is that of `sac`: act, step, learn. With 1
-        the updates that follow a step are made while the next one is under way, whose actions so
-        lack them. Nothing is left to be learned at the end of a row, and its first actions are of
-        the newest policy in both cases.
-      tasks: how many there will be.
-      sample_scores: whether reset methods are given per-sample scores.
+      optimizers: the functions that make the optimizers, the same as in `sac`.
+      config: the sizes and numbers. With `staleness` 0, the order is that of `sac`: act, step,
+        learn. With 1, the updates that follow a step take place during the next step, whose
+        actions therefore come from the policy before them. In both cases, all updates are done at
+        the end of a row, and the newest policy chooses the first actions of a row.
+      tasks: the number of tasks of the run.
+      sample_scores: whether reset methods get per-sample scores.
     """
     learning = SACLearner.of(policy, critic, problem.stream, optimizers, config, sample_scores)
 
@@ -91,33 +91,33 @@ def sac_host(
 
 @dataclasses.dataclass
 class _Running:
-    """What changes in a row on the device, [lanes, …].
+    """The arrays on the device that change during a row, [lanes, …].
 
     Attributes:
-      learner: of all lanes.
-      replay: its transitions.
-      said: [lanes, metrics], sum over `learnt` steps of what their updates said.
-      learnt: steps with updates.
+      learner: the learners of all lanes.
+      replay: their transitions.
+      said: [lanes, metrics], the sum of the metrics of the updates over `learned` steps.
+      learned: the number of steps with updates.
     """
 
     learner: Learner
     replay: ReplayState
     said: jax.Array
-    learnt: int = 0
+    learned: int = 0
 
 
 class HostSAC:
     """The `Program` of `sac_host`.
 
-    Workers are started when the first state is asked for.
+    The workers are started when the first state is requested.
 
     Args:
-      learning: of one seed.
+      learning: the learner of one seed.
       problem: the tasks.
-      tasks: how many there will be.
-      seeds: one per lane.
-      keys: theirs, [lanes].
-      hyper: {name: [lanes]}.
+      tasks: the number of tasks of the run.
+      seeds: the seeds, one per lane.
+      keys: the keys of the seeds, [lanes].
+      hyper: the traced numbers, {name: [lanes]}.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class HostSAC:
         self._evaluation = HostEvaluation(
             stream, seeds, tasks, config.eval_episodes, self._workers, self._nonfinite
         )
-        # The last state that was given away: where the pool is.
+        # The last state that `chunk` returned, in which the pool is.
         self._given: HostSACState | None = None
 
     @functools.cached_property
@@ -159,7 +159,7 @@ class HostSAC:
     def like(self) -> HostSACState:
         """A tree like the state; no worker is started.
 
-        It may be asked for in a thread, with whose end Linux would end workers that it started.
+        A thread may request it, and Linux would kill the workers of a thread when the thread ends.
         """
         learner, replay, *_ = self._arguments["learn"]
         pool = state_like(self._stream, len(self._seeds), self._config.environments)
@@ -168,7 +168,7 @@ class HostSAC:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of rows."""
+        """The names of the columns of rows."""
         config, arguments = self._config, self._arguments
         found = [*jax.eval_shape(self._calls.describe, *arguments["describe"]), *METRICS]
         if config.diagnostics:
@@ -178,7 +178,7 @@ class HostSAC:
         return ["step", "task", *found, *self._tally().names]
 
     def compile(self, fresh: bool = True, quick: bool = False) -> None:
-        """Compiles every call; nothing is run, and no worker is started."""
+        """Compile every call; nothing is run, and no worker is started."""
         config = self._config
         needed = {
             "begin": fresh,
@@ -188,23 +188,23 @@ class HostSAC:
         }
         calls = {name: args for name, args in self._arguments.items() if needed.get(name, True)}
         on_cpu = jax.default_backend() == "cpu"
-        # Updates take most of the time of a run, however short it is.
+        # Updates take most of the time even of a short run.
         hasty = [name for name in calls if name != "learn"] if quick and on_cpu else []
         self._calls.compile(calls, dict.fromkeys(hasty, QUICK))
 
     def init(self) -> HostSACState:
-        """The state before the first task."""
+        """Return the state before the first task."""
         learner, replay = self._calls.begin(self._keys, self._hyper)
         return self._state(learner, replay, *self._start())
 
     def place(self, state: HostSACState) -> HostSACState:
-        """A state that was kept, on the device."""
+        """Move a state from a checkpoint to the device."""
         key, learner, replay, *others = state
         on_device = jax.tree.map(jnp.asarray, (key, learner, replay))
         return HostSACState(*on_device, *jax.tree.map(np.asarray, others))
 
     def chunk(self, state: HostSACState) -> tuple[HostSACState, HostColumns]:
-        """The next rows."""
+        """Run the next rows; return the state after them and the rows."""
         config, steps = self._config, int(state.steps[0])
         said = jnp.zeros((len(self._pool.seeds), len(METRICS)))
         run, latest = _Running(state.learner, state.replay, said), state.latest.copy()
@@ -225,18 +225,18 @@ class HostSAC:
         return self._given, rows
 
     def memory(self) -> int:
-        """Bytes that the updates after a step need of the device; nothing is run."""
+        """Return the bytes that the updates after a step need of the device; nothing is run."""
         self._calls.compile({"learn": self._arguments["learn"]}, {})
         return planned_bytes(self._calls.learn)
 
     def close(self) -> None:
-        """Ends the workers."""
+        """End the workers."""
         if "_pool" in vars(self):
             self._pool.close()
         self._evaluation.close()
 
     def _start(self) -> tuple[np.ndarray, np.ndarray]:
-        """`latest` and `steps` at first."""
+        """Return the initial `latest` and `steps`."""
         lanes = len(self._seeds)
         return np.full((lanes, self._config.environments), np.nan, np.float32), np.zeros(
             lanes, np.int32
@@ -248,10 +248,16 @@ class HostSAC:
         return HostSACState(self._keys, learner, replay, self._pool.state(), latest, steps)
 
     def _row(self, run: _Running, latest: np.ndarray, steps: int) -> HostColumns:
-        """Some steps from number `steps` on, and what there is to say of them."""
+        """Make the steps of a row, and return the row.
+
+        Args:
+          run: the arrays on the device, which are replaced.
+          latest: [lanes, environments], which is updated in place.
+          steps: the number of steps done.
+        """
         pool, config = self._pool, self._config
         tally, waiting = self._tally(), None
-        run.said, run.learnt = jnp.zeros_like(run.said), 0
+        run.said, run.learned = jnp.zeros_like(run.said), 0
         end = steps + config.steps_per_row
         for number in range(steps, end):
             observation = jax.device_put(pool.observation)
@@ -270,7 +276,7 @@ class HostSAC:
         if waiting is not None:
             self._learn_from(run, waiting)
         described = self._calls.describe(run.learner, run.replay, self._keys, np.int32(end))
-        said = np.asarray(run.said).T / (run.learnt or np.nan)
+        said = np.asarray(run.said).T / (run.learned or np.nan)
         lanes = len(pool.seeds)
         return disjoint(
             {
@@ -286,7 +292,7 @@ class HostSAC:
         return Tally(len(self._seeds), self._stream.metrics, self._nonfinite == "end")
 
     def _learn_from(self, run: _Running, step: Step) -> None:
-        """Stores a step, and makes its updates if the task has given enough to learn from."""
+        """Store a step, and make its updates if the task has enough transitions."""
         config = self._config
         of_task = (step.number % config.vector_steps_per_task + 1) * self._pool.environments
         step = step._replace(number=np.int32(step.number))
@@ -296,10 +302,10 @@ class HostSAC:
         run.learner, run.replay, run.said = self._calls.learn(
             run.learner, run.replay, run.said, self._keys, self._hyper, step
         )
-        run.learnt += 1
+        run.learned += 1
 
     def _looks(self, run: _Running, steps: int) -> list[HostColumns]:
-        """What is measured at the end of a chunk."""
+        """Return the columns that are measured at the end of a chunk: ranks and evaluations."""
         config, found = self._config, []
         if config.diagnostics:
             ranks = self._calls.ranks(run.learner, run.replay, self._keys, np.int32(steps))

@@ -1,4 +1,4 @@
-"""What soft actor-critic learns with, wherever its environments are: one seed, pure functions."""
+"""The learner of soft actor-critic for environments in any place: pure functions of one seed."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ from continual_learning.optim.branch import when
 
 @dataclasses.dataclass(frozen=True)
 class SACLearner:
-    """Networks, replay and updates of SAC. Whoever steps the environments calls it.
+    """The networks, replay and updates of SAC, for a caller that steps the environments.
 
-    Keys are the seed's, and `steps` int32 [] the steps done: what is drawn depends on both alone.
+    `key` is the key of the seed, and `steps` int32 [] the number of steps done. Random numbers
+    depend only on these two.
 
     Attributes:
       networks: {"policy", "critic"}.
-      actions: their kind.
-      replay: where transitions are kept.
-      config: sizes and numbers.
-      make_optimizers: hyper-parameters -> {"policy", "critic"}.
-      sample_scores: whether reset methods are given per-sample scores.
+      actions: the kind of actions.
+      replay: the buffer of transitions.
+      config: the sizes and numbers.
+      make_optimizers: a function of hyper-parameters -> {"policy", "critic"}.
+      sample_scores: whether reset methods get per-sample scores.
     """
 
     networks: Mapping[str, Network]
@@ -60,7 +61,16 @@ class SACLearner:
         config: SACConfig,
         sample_scores: bool = False,
     ) -> SACLearner:
-        """For an environment; the other arguments are those of `sac`."""
+        """Return a learner for an environment.
+
+        Args:
+          policy: the policy network, the same as in `sac`.
+          critic: the critic, the same as in `sac`.
+          env: an environment, or a stream of tasks on the host.
+          optimizers: the functions that make the optimizers, the same as in `sac`.
+          config: the sizes and numbers.
+          sample_scores: whether reset methods get per-sample scores.
+        """
         actions = actions_of(env)
         seen = jax.ShapeDtypeStruct((1, env.observation_size), jnp.float32)
         done = jax.ShapeDtypeStruct((1, *actions.like.shape), actions.like.dtype)
@@ -74,7 +84,7 @@ class SACLearner:
         return cls(networks, actions, replay, config, makers, sample_scores)
 
     def init(self, key: jax.Array, hyper: Hyper) -> Learner:
-        """A new learner."""
+        """Return a new learner."""
         keys = jax.random.split(jax.random.fold_in(key, NETWORK), 1 + CRITICS)
         params = {
             "policy": self.networks["policy"].init(keys[0]),
@@ -83,7 +93,13 @@ class SACLearner:
         return self._begin(params, hyper)
 
     def change(self, old: Learner, begins: jax.Array, hyper: Hyper) -> Learner:
-        """What a new task resets of the learner, if it `begins` (bool [])."""
+        """Reset the parts of a learner that begin anew in a new task.
+
+        Args:
+          old: the learner.
+          begins: bool [], whether a new task begins; if not, the learner stays the same.
+          hyper: the traced numbers.
+        """
         changed = renewed(
             old,
             self._begin(old.params, hyper),
@@ -96,18 +112,31 @@ class SACLearner:
     def act(
         self, params: Any, key: jax.Array, steps: jax.Array, observation: jax.Array
     ) -> jax.Array:
-        """Actions of the policy with these parameters for [envs, observation_size], drawn."""
+        """Draw actions from the policy.
+
+        Args:
+          params: the parameters of the policy.
+          key: the key of the seed.
+          steps: int32 [], the number of steps done.
+          observation: [envs, observation_size].
+        """
         outputs = self.networks["policy"].apply(params, observation)
         return self.actions.sample(_key(key, ACTIONS, steps), outputs)
 
     def likeliest(self, params: Any, observation: jax.Array) -> jax.Array:
-        """The actions that the policy deems best, without noise."""
+        """Return the likeliest actions of the policy, without noise."""
         return self.actions.mode(self.networks["policy"].apply(params, observation))
 
     def draw(
         self, stored: ReplayState, key: jax.Array, steps: jax.Array
     ) -> tuple[Experience, jax.Array]:
-        """What the updates of a step read: batches [replay_ratio, batch, …], a key for noise."""
+        """Draw the batches [replay_ratio, batch, …] for the updates of a step, and a key for noise.
+
+        Args:
+          stored: the transitions.
+          key: the key of the seed.
+          steps: int32 [], the number of steps done.
+        """
         draws, noise = jax.random.split(_key(key, BATCHES, steps))
         shape = (self.config.replay_ratio, self.config.batch)
         return self.replay.sample(stored, draws, shape), noise
@@ -119,20 +148,20 @@ class SACLearner:
         hyper: Hyper,
         due: bool | jax.Array = True,
     ) -> tuple[Learner, jax.Array]:
-        """The updates of a step, and the means of what they say of `METRICS`.
+        """Make the updates of a step.
 
         Args:
-          learner: before them.
-          drawn: by `draw`.
-          hyper: of the seed.
-          due: whether there are any, bool []; else the learner stays as it is, and zeros are said.
-            On a CPU that is a branch. Elsewhere updates that are not due are dropped where they
-            would be applied: through a branch the whole learner is copied in every step, which
-            costs more than the few steps before learning starts.
+          learner: the learner before the updates.
+          drawn: the result of `draw`.
+          hyper: the traced numbers of the seed.
+          due: bool [], whether to make updates; if not, the learner stays the same, and its metrics
+            are 0. On a CPU, this is a branch. On other devices, updates that are not due are
+            computed but not applied, because a branch would copy the whole learner in every step,
+            which costs more than the updates of the few steps before learning starts.
 
         Returns:
-          What the updates say is one array: a scan writes each of its outputs by a kernel of its
-          own.
+          The learner after the updates, and the means of `METRICS` over them. These are one array,
+          because a scan needs a kernel for every output.
         """
         if due is True:
             return self._learn(learner, drawn, hyper, due)
@@ -181,11 +210,17 @@ class SACLearner:
     def describe(
         self, learner: Learner, stored: ReplayState, key: jax.Array, steps: jax.Array
     ) -> Metrics:
-        """What there is to say of the networks after some steps: all [].
+        """Return metrics of the networks, all [].
+
+        Args:
+          learner: the learner.
+          stored: the transitions.
+          key: the key of the seed.
+          steps: int32 [], the number of steps done.
 
         Returns:
-          "alpha"; what is `reported` of "policy", "critic_1" and "critic_2"; with diagnostics
-          `plasticity`.
+          "alpha"; the metrics of `reported` for "policy", "critic_1" and "critic_2"; with
+          diagnostics those of `plasticity`.
         """
         params, states = apart(learner.params), apart(learner.optimizers)
         found = {
@@ -199,7 +234,10 @@ class SACLearner:
     def ranks(
         self, learner: Learner, stored: ReplayState, key: jax.Array, steps: jax.Array
     ) -> Metrics:
-        """Ranks of the features: a decomposition is expensive, hence apart."""
+        """Return the ranks of the features, apart from `describe` since they are expensive.
+
+        The arguments are those of `describe`.
+        """
         return ranks(self._single, apart(learner.params), self._probe(stored, key, steps))
 
     @property
@@ -208,13 +246,19 @@ class SACLearner:
         return {"policy": self.networks["policy"], "critic_1": critic, "critic_2": critic}
 
     def _probe(self, stored: ReplayState, key: jax.Array, steps: jax.Array) -> dict[str, jax.Array]:
-        """What to measure networks on."""
+        """Draw the inputs on which the networks are measured.
+
+        Args:
+          stored: the transitions.
+          key: the key of the seed.
+          steps: int32 [], the number of steps done.
+        """
         drawn = self.replay.sample(stored, _key(key, PROBE, steps), (self.config.probe,))
         read = self.actions.read(drawn.observation, drawn.action)
         return {"policy": drawn.observation, "critic_1": read, "critic_2": read}
 
     def _begin(self, params: dict[str, Any], hyper: Hyper) -> Learner:
-        """These networks, and all else as at the start."""
+        """Return a new learner with these networks."""
         made = self._transformations(hyper)
         log_alpha = jnp.log(jnp.asarray(self._numbers(hyper)["initial_alpha"], jnp.float32))
         states = {

@@ -1,4 +1,4 @@
-"""The paper's bookkeeping of returns in its discrete SAC, whose evaluations disturb training."""
+"""The returns that the paper's discrete SAC logs, whose evaluations disturb training."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from continual_learning.optim.branch import when
 
 
 class Sums(NamedTuple):
-    """What the trainer keeps of a task.
+    """The sums that the trainer keeps in a task.
 
     Attributes:
-      running: float32 [envs], rewards in training since an episode last ended in training.
-      returns: float32 [kept], what was logged last, as a ring.
-      ended: int32 [], how many episodes have ended.
+      running: float32 [envs], the sum of the training rewards since an episode last ended in
+        training.
+      returns: float32 [kept], the returns logged last, as a ring.
+      ended: int32 [], the number of episodes that have ended.
     """
 
     running: jax.Array
@@ -31,20 +32,20 @@ class Sums(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PublishedReturn:
-    """Evaluations that play on the training environments, and the returns that are logged then.
+    """Evaluations in the training environments, and the returns that are logged as a consequence.
 
-    Every `every` steps the published trainer (`trainers/discrete_sac_trainer.py`) restarts all
-    environments in training and plays deterministic episodes in them, until `until` have ended.
-    Training goes on wherever that left the environments, with the observation from before, and
-    steps that the evaluation made count towards the time limit. The sum of an episode's rewards
-    goes on as if nothing had happened. So what is logged adds up parts of several episodes, and
-    fewer of them are cut by the time limit.
+    Every `every` steps, the published trainer (`trainers/discrete_sac_trainer.py`) restarts all
+    environments in training and plays deterministic episodes in them, until `until` episodes have
+    ended. Training then continues from the states that the evaluation reached, but with the
+    observations from before it, and the steps of the evaluation count toward the time limit. The
+    sums of training rewards continue as well. The logged returns therefore add up parts of several
+    episodes, and the time limit cuts off fewer of them.
 
     Attributes:
       episodes: the training environments.
-      every: steps of all environments between two evaluations.
-      until: how many episodes end in an evaluation, in whichever environments.
-      kept: a return that is logged is the mean of so many.
+      every: the number of environment steps between two evaluations.
+      until: the number of episodes after which an evaluation ends, in any environments.
+      kept: the number of returns whose mean is logged.
     """
 
     episodes: Episodes
@@ -64,14 +65,14 @@ class PublishedReturn:
     def evaluate_if_due(
         self, live: Live, act: Act, params: Any, key: jax.Array, task: Task
     ) -> Live:
-        """Play an evaluation, if one is due before the next step, and return where it ends.
+        """Play an evaluation if one is due before the next step; return the environments after it.
 
         Args:
           live: the environments in training.
-          act: deterministic; uses nothing traced but its arguments.
-          params: of the policy.
-          key: of the seed; the episodes depend on it and on the steps since the task began.
-          task: the same for all environments.
+          act: a deterministic policy, which uses no traced values except its arguments.
+          params: the parameters of the policy.
+          key: the key of the seed; the episodes depend on it and on the steps since the task began.
+          task: the task of all environments.
         """
         steps = live.state.steps
         due = (steps > 0) & (steps % -(-self.every // self.episodes.count) == 0)

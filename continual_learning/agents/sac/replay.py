@@ -10,14 +10,14 @@ import jax.numpy as jnp
 
 
 class Experience(NamedTuple):
-    """Transitions; everything [n, …].
+    """Transitions; all arrays are [n, …].
 
     Attributes:
-      observation: float32 [n, observation_size], acted on.
+      observation: float32 [n, observation_size], the observations acted on.
       action: [n, …].
       reward: float32 [n].
-      terminated: bool [n], what was reached has no future; a time limit does not say so.
-      reached: float32 [n, observation_size], before any restart.
+      terminated: bool [n], whether the state reached has no future; a time limit does not count.
+      reached: float32 [n, observation_size], the observations reached, before any restart.
     """
 
     observation: jax.Array
@@ -28,14 +28,15 @@ class Experience(NamedTuple):
 
 
 class ReplayState(NamedTuple):
-    """What is stored, in ring order: transition number i ever added is in row i % capacity.
+    """The stored transitions, in ring order: row i % capacity has transition number i.
 
-    A checkpoint so writes only the rows that were added since the one before (`Trainer.ring`).
+    This order lets a checkpoint write only the rows that were added since the checkpoint before
+    (`Trainer.ring`).
 
     Attributes:
-      rows: an `Experience` of arrays [capacity, …], observations as they are stored.
-      added: int32 [], transitions ever added.
-      cleared: int32 [], how many of these came before the last `clear`.
+      rows: an `Experience` of arrays [capacity, …], with observations as they are stored.
+      added: int32 [], the number of transitions ever added.
+      cleared: int32 [], the number of transitions that were added before the last `clear`.
     """
 
     rows: Any
@@ -45,15 +46,15 @@ class ReplayState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """Keeps the latest transitions and draws from them.
+    """A ring buffer that keeps the latest transitions and draws from them.
 
-    What was reached is stored beside what was acted on, though it is mostly the next row's: no
-    restart then needs a case of its own. Of 1,000 zeros and ones a transition so takes 250 bytes
-    as bits, and 259 with an action, a reward and its end.
+    The observation reached is stored beside the one acted on, although the next row mostly repeats
+    it, so that restarts need no special case. A transition with observations of 1,000 zeros and
+    ones takes 250 bytes for these, as bits, and 259 bytes with action, reward and `terminated`.
 
     Attributes:
-      capacity: transitions kept.
-      observation_size: entries of an observation.
+      capacity: the number of transitions kept.
+      observation_size: the number of entries of an observation.
       binary: whether observations are zeros and ones, which are stored as bits.
     """
 
@@ -66,7 +67,7 @@ class Replay:
             raise ValueError(f"The capacity of a replay must be at least 1, got {self.capacity}.")
 
     def start(self, action: jax.ShapeDtypeStruct) -> ReplayState:
-        """Nothing yet, with room for actions like this one."""
+        """Return an empty buffer for actions like this one."""
 
         def blank(*shape: int, dtype: Any = jnp.float32) -> jax.Array:
             return jnp.zeros((self.capacity, *shape), dtype)
@@ -80,11 +81,11 @@ class Replay:
             blank(dtype=bool),
             blank(size, dtype=dtype),
         )
-        # Two arrays, not one twice: a buffer can be donated only once.
+        # These must be two arrays, since a buffer can be donated only once.
         return ReplayState(rows, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
     def add(self, state: ReplayState, new: Experience) -> ReplayState:
-        """With n more transitions, in place of the oldest where it is full; n ≤ capacity."""
+        """Add n ≤ capacity transitions, which replace the oldest ones if the buffer is full."""
         n = len(new.reward)
         if n > self.capacity:
             raise ValueError(f"{n} transitions do not fit a replay of {self.capacity}.")
@@ -98,13 +99,19 @@ class Replay:
         return state._replace(rows=rows, added=state.added + n)
 
     def size(self, state: ReplayState) -> jax.Array:
-        """How many transitions there are to draw from, int32 []."""
+        """Return the number of transitions to draw from, int32 []."""
         return jnp.minimum(state.added - state.cleared, self.capacity)
 
     def sample(self, state: ReplayState, key: jax.Array, shape: tuple[int, ...]) -> Experience:
-        """Transitions [*shape, …], each drawn uniformly from all there are.
+        """Draw transitions uniformly.
 
-        There must be one: of an empty replay this is rows that mean nothing.
+        Args:
+          state: the buffer. If it is empty, the result has no meaning.
+          key: the key of the draw.
+          shape: the shape of the result.
+
+        Returns:
+          Transitions [*shape, …].
         """
         age = jax.random.randint(key, shape, 0, jnp.maximum(self.size(state), 1))
         at = (state.added - 1 - age) % self.capacity
@@ -112,7 +119,7 @@ class Replay:
         return self._restored(rows)
 
     def clear(self, state: ReplayState, where: jax.Array) -> ReplayState:
-        """Without what was added so far, if `where` (bool [])."""
+        """Remove all transitions if `where` (bool []) is true."""
         return state._replace(cleared=jnp.where(where, state.added, state.cleared))
 
     def _stored(self, new: Experience) -> Experience:

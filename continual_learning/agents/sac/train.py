@@ -13,6 +13,7 @@ from continual_learning.agents.common.evaluate import Evaluation
 from continual_learning.agents.common.statistics import disjoint, in_last_row, statistics, tally
 from continual_learning.agents.common.tasks import DISTURBANCE, Tasks
 from continual_learning.agents.common.trainer import (
+    COMPILER_OPTIONS,
     WHOLE_LOOPS,
     Hyper,
     MakeOptimizer,
@@ -28,21 +29,22 @@ from continual_learning.envs.base import Task
 from continual_learning.envs.catalog import OnDevice
 from continual_learning.envs.episodes import Episodes, Live
 
-OPTIONS = WHOLE_LOOPS | {"xla_gpu_dot_merger_threshold_mb": "0"}
-"""The policy reads what was acted on and what was reached: products with the same weights, which
-the compiler would join only to copy the halves of the result out again."""
+SEPARATE_PRODUCTS = {"xla_gpu_dot_merger_threshold_mb": "0"}
+"""The policy reads the observations acted on and those reached. The compiler would merge the two
+products, which have the same weights, only to copy the halves of the result out again."""
 
 
 class SACState(NamedTuple):
-    """What the next chunk reads.
+    """The state that the next chunk reads.
 
     Attributes:
-      key: the seed's; never changes.
-      learner: networks, temperature and optimizers.
-      replay: the transitions to learn from; apart, since it is large and grows by its end.
-      episodes: `EpisodesState`, the environments.
-      steps: int32 [], steps done.
-      sums: `Sums` of a `PublishedReturn`; () without it.
+      key: the key of the seed, which never changes.
+      learner: the networks, temperature and optimizers.
+      replay: the transitions to learn from, apart from the learner since they are large and a
+        checkpoint writes only new ones.
+      episodes: the state of the environments, an `EpisodesState`.
+      steps: int32 [], the number of steps done.
+      sums: the `Sums` of a `PublishedReturn`; () without it.
     """
 
     key: jax.Array
@@ -66,33 +68,33 @@ def sac(
 ) -> Trainer:
     """Return a trainer on a stream of tasks.
 
-    Actions are discrete where the environment says how many `actions` it has; its observations
-    are stored as bits where it says that they are `binary`.
+    Actions are discrete if the environment has `actions`, and observations are stored as bits if
+    it says that they are `binary`.
 
-    A row per `steps_per_row` steps: "step" (of all environments of the seed) and "task"; the
-    task's parameters and the environment's metrics by their own names; `statistics` of the
-    episodes; means over the updates of what `update` says, NaN if there were none; "alpha"; what
-    is `reported` of the networks "policy", "critic_1" and "critic_2"; with diagnostics
-    `plasticity` and, in the last row of a chunk, `ranks` (NaN in the others); with `eval_every`,
-    there as well, what `Evaluation` says of the policy's likeliest actions; with
-    `published_every`, "published_return".
+    There is a row per `steps_per_row` steps, with these columns: "step" (the number of steps of
+    all environments of the seed) and "task"; the task's parameters and the environment's metrics
+    by their own names; `statistics` of the episodes; the means of the metrics of `update` over the
+    updates, NaN if there were none; "alpha"; the metrics of `reported` for the networks "policy",
+    "critic_1" and "critic_2"; with diagnostics `plasticity` and, in the last row of a chunk,
+    `ranks` (NaN in the others); with `eval_every`, also in the last row, the columns of an
+    `Evaluation` of the policy's likeliest actions; with `published_every`, "published_return".
 
-    `hyper` may hold `config.numbers()`, in place of the config's; the rest goes to the optimizers
-    of policy and critics, which refuse what they do not know.
+    `hyper` may have values for `config.numbers()`, which replace those of the config. The
+    optimizers of policy and critics get the rest, and refuse names that they do not know.
 
     Args:
-      policy: observations [batch, observation_size] -> logits [batch, actions], or
-        [batch, 2·action_size], a `TanhGaussian`.
-      critic: observations -> [batch, actions], or observations with actions
-        [batch, observation_size + action_size] -> [batch, 1]. There are two copies of it.
-      problem: the environment, and what changes from task to task.
-      optimizers: {"policy": …, "critic": …}, each makes an optimizer from the units of the network
-        (with `attach_reset_method`, whose log is reported).
-      config: sizes and numbers.
-      tasks: how many there will be.
-      sample_scores: whether reset methods are given per-sample scores.
-      published_every: environment steps between evaluations that play in the training
-        environments, as the published trainer's do; see `PublishedReturn`. 0 for none.
+      policy: a module of observations [batch, observation_size] -> logits [batch, actions], or
+        [batch, 2·action_size] for a `TanhGaussian`.
+      critic: a module of observations -> [batch, actions], or of observations with actions
+        [batch, observation_size + action_size] -> [batch, 1]. The agent has two copies of it.
+      problem: the environment and the stream of its tasks.
+      optimizers: {"policy": …, "critic": …}, functions that make an optimizer from the units of a
+        network (with `attach_reset_method`, whose log is reported).
+      config: the sizes and numbers.
+      tasks: the number of tasks of the run.
+      sample_scores: whether reset methods get per-sample scores.
+      published_every: the number of environment steps between evaluations in the training
+        environments, as the published trainer makes them (see `PublishedReturn`); 0 for none.
     """
     env = problem.stream.environment
     episodes = Episodes(env, config.environments, problem.length, problem.restart)
@@ -114,7 +116,7 @@ def sac(
         )
 
     def step(state: SACState, live: Live, task: Task, hyper: Hyper) -> tuple[SACState, Live, Any]:
-        """A step of all environments and the updates after it; what they gave and said."""
+        """Step all environments once, make the updates after it, and return their metrics."""
         params = state.learner.params["policy"]
         action = learning.act(params, state.key, state.steps, live.observation)
         if published:
@@ -128,14 +130,14 @@ def sac(
         )
         stored = replay.add(state.replay, new)
         due = after.state.steps * episodes.count >= config.learning_starts
-        # Drawn before it: what passes into a branch may be copied, and the replay is large.
+        # The draw is outside the branch, which may copy its inputs, and the replay is large.
         drawn = learning.draw(stored, state.key, state.steps)
         learner, metrics = learning.learn(state.learner, drawn, hyper, due)
         state = state._replace(learner=learner, replay=stored, steps=state.steps + 1)
         return state, after, (tally(reached), jnp.mean(reached.reward), (metrics, due))
 
     def evaluated(state: SACState) -> dict[str, jax.Array]:
-        """Returns of the policy's likeliest actions, NaN where no evaluation is due."""
+        """Return the returns of the policy's likeliest actions, NaN if no evaluation is due."""
         due = state.steps % config.eval_every == 0
         now = (state.steps - 1) // config.vector_steps_per_task
         params = state.learner.params["policy"]
@@ -144,13 +146,13 @@ def sac(
     def row(
         state: SACState, live: Live, task: Task, hyper: Hyper
     ) -> tuple[SACState, Live, dict[str, jax.Array]]:
-        """Some steps, and what there is to say of them."""
+        """Make the steps of a row, and return the row."""
 
         def body(carry: tuple[SACState, Live], _: None) -> Any:
             state, live, said = step(*carry, task, hyper)
             return (state, live), said
 
-        (state, live), (tallies, rewards, (metrics, learnt)) = jax.lax.scan(
+        (state, live), (tallies, rewards, (metrics, learned)) = jax.lax.scan(
             body, (state, live), length=config.steps_per_row
         )
         found = {
@@ -158,8 +160,8 @@ def sac(
             "task": (state.steps - 1) // config.vector_steps_per_task,
             **learning.describe(state.learner, state.replay, state.key, state.steps),
         }
-        # Not a mean that leaves out NaN: that of an update is to be seen.
-        means = jnp.sum(metrics, axis=0) / jnp.sum(learnt)
+        # This mean keeps NaN, so that the row shows an update whose metrics are NaN.
+        means = jnp.sum(metrics, axis=0) / jnp.sum(learned)
         said = dict(zip(METRICS, means, strict=True))
         found = disjoint(found, said, statistics(live, tallies, rewards), dict(task))
         if published:
@@ -181,7 +183,7 @@ def sac(
             state, live, found = row(*carry, task, hyper)
             return (state, live), found
 
-        # Of the episodes only what `live` holds is carried.
+        # The scan carries the episodes only in `live`.
         carry = state._replace(episodes=()), live
         (state, live), rows = jax.lax.scan(body, carry, length=config.rows_per_chunk)
         if config.diagnostics:
@@ -189,11 +191,15 @@ def sac(
             rows = in_last_row(rows, measured)
         if config.eval_every:
             rows = in_last_row(rows, evaluated(state))
-        # At the end of a task, not at the start of the next: nothing is left to keep between them.
+        # The end of a task clears the replay, not the start of the next one, so that a checkpoint
+        # between them has nothing to keep.
         over = (state.steps % config.vector_steps_per_task == 0) & config.reset_replay
         kept = replay.clear(state.replay, over)
         return strongly_typed(state._replace(replay=kept, episodes=live.state)), rows
 
-    options = {**OPTIONS, **problem.options}
+    # With evaluations in training, a program whose loops the GPU decides never made a step on an
+    # H200 (JAX 0.11.2): they are a loop within a branch within a loop.
+    own = SEPARATE_PRODUCTS | (COMPILER_OPTIONS if published else WHOLE_LOOPS)
+    options = {**own, **problem.options}
     chunks = config.chunks(tasks)
     return Trainer(init, chunk, chunks, (), "latest_return", ring="replay", options=options)

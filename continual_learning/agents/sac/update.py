@@ -1,4 +1,4 @@
-"""One update of soft actor-critic: critics, policy, temperature, targets."""
+"""An update of soft actor-critic: its critics, policy, temperature and target critics."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from continual_learning.agents.sac.losses import alpha_loss, critic_loss, critic
 from continual_learning.agents.sac.replay import Experience
 
 CRITICS = 2
-"""Copies of the critic, of which the lesser counts. Each has its own optimizer (which clips the
-gradients of one and resets the units of one): parameters and states are arrays [2, …]."""
+"""The number of critics, of which the lesser value counts (Fujimoto et al. 2018, arXiv
+1802.09477). Every critic has its own optimizer, which clips its gradients and resets its units, so
+parameters and states are arrays [2, …]."""
 
 METRICS = (
     *(
@@ -28,17 +29,17 @@ METRICS = (
     "entropy",
     "q",
 )
-"""What an update says."""
+"""The names of the metrics of an update."""
 
 
 class Learner(NamedTuple):
-    """What updates change.
+    """The parts of the state that updates change.
 
     Attributes:
-      params: of the networks, {"policy": …, "critic": … [2, …]}.
-      targets: parameters of the target critics, [2, …].
-      log_alpha: float32 [], logarithm of the temperature.
-      optimizers: states of their optimizers, {"policy": …, "critic": … [2, …], "alpha": …}.
+      params: the parameters of the networks, {"policy": …, "critic": … [2, …]}.
+      targets: the parameters of the target critics, [2, …].
+      log_alpha: float32 [], the logarithm of the temperature.
+      optimizers: the states of the optimizers, {"policy": …, "critic": … [2, …], "alpha": …}.
     """
 
     params: dict[str, Any]
@@ -61,24 +62,24 @@ def update(
     log_alpha_bounds: tuple[float, float],
     sample_scores: bool = False,
 ) -> tuple[Learner, Metrics]:
-    """One update of everything.
+    """Update critics, policy, temperature and target critics once.
 
     Args:
       networks: {"policy", "critic"}.
-      actions: their kind.
-      optimizers: {"policy", "critic", "alpha"}; the first two are given `features=`.
-      learner: before it.
-      batch: [batch, …].
-      key: for actions of the policy.
+      actions: the kind of actions.
+      optimizers: {"policy", "critic", "alpha"}; the first two get `features=`.
+      learner: the learner before the update.
+      batch: transitions [batch, …].
+      key: the key for actions of the policy.
       discount: γ.
-      tau: how far the targets move.
-      target_entropy: of the policy.
-      log_alpha_bounds: least and largest log α.
-      sample_scores: whether the first two optimizers are given per-sample scores.
+      tau: the share of the way that the target critics move to the critics.
+      target_entropy: the target entropy of the policy.
+      log_alpha_bounds: the least and the largest log α.
+      sample_scores: whether the first two optimizers get per-sample scores.
 
     Returns:
-      The learner, and `METRICS`, each []: gradient norms are before any clipping, "entropy" is
-      the policy's, "q" what the critics say of what was done.
+      The learner after the update, and `METRICS`, all []. Gradient norms are measured before any
+      clipping; "entropy" is the entropy of the policy, "q" the mean value of the batch's actions.
     """
     params, states = dict(learner.params), dict(learner.optimizers)
     scored = {name: network.units if sample_scores else None for name, network in networks.items()}
@@ -138,15 +139,15 @@ def update(
 
 
 def renewed(old: Learner, new: Learner, *, optimizers: bool, targets: bool, alpha: bool) -> Learner:
-    """The old learner with some parts of a new one; its networks are kept.
+    """Replace some parts of a learner by those of a new one, but keep its networks.
 
     Args:
-      old: as it is.
-      new: as it would start with these networks.
-      optimizers: whether those of policy and critics are new. Their logs go on, and they draw
-        weights as those of the first networks were drawn.
-      targets: whether the target critics are.
-      alpha: whether the temperature and its optimizer are.
+      old: the learner.
+      new: a new learner with the same networks.
+      optimizers: whether to replace the optimizers of policy and critics. Their logs continue, and
+        they draw weights from the same distributions as those of the first networks.
+      targets: whether to replace the target critics.
+      alpha: whether to replace the temperature and its optimizer.
     """
     states = dict(old.optimizers)
     if optimizers:
@@ -164,7 +165,7 @@ def renewed(old: Learner, new: Learner, *, optimizers: bool, targets: bool, alph
 
 
 def apart(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Something of "policy" and "critic" [2, …] as that of "policy", "critic_1", "critic_2"."""
+    """Turn {"policy", "critic" [2, …]} into {"policy", "critic_1", "critic_2"}."""
     both = {
         f"critic_{i + 1}": jax.tree.map(lambda x, i=i: x[i], tree["critic"]) for i in range(CRITICS)
     }

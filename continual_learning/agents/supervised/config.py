@@ -1,4 +1,4 @@
-"""Sizes of a classifier's training; describing them needs no JAX."""
+"""The sizes of a classifier's training; describing them needs no JAX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierConfig(Agent):
-    """How a classifier is trained."""
+    """The training of a classifier."""
 
     kind: ClassVar[str] = "classifier"
     places: ClassVar[tuple[Place, ...]] = ("examples",)
@@ -36,11 +36,11 @@ class ClassifierConfig(Agent):
         budget=True,
         positive=True,
         most=bounds.UNITS,
-        help="examples that they are measured on",
+        help="examples on which they are measured",
     )
 
     def check_stream(self, stream: Any) -> None:
-        """Raise if it cannot learn from a stream, or sizes do not fit the examples of a task."""
+        """Raise a StudyError if the stream has no examples or the sizes do not fit them."""
         super().check_stream(stream)
         steps, rows = self.steps_per_task(stream), self.rows_per_task
         if steps == 0:
@@ -64,15 +64,15 @@ class ClassifierConfig(Agent):
         return self.steps_per_task(stream) // self.rows_per_task
 
     def chunks(self, tasks: int) -> int:
-        """A chunk is a task."""
+        """Return the number of tasks, since a chunk is a task."""
         return tasks
 
     def headline(self, stream: Any) -> str:
-        """Return the accuracy on held-out examples, or on those of the task."""
+        """Return the column of the accuracy on held-out examples, or on those of the task."""
         return f"{stream.measure}_accuracy"
 
     def bin_width(self, stream: Stream, tasks: int) -> int | None:
-        """Return the updates of a task if there are many tasks."""
+        """Return the updates of a task if there are many tasks, or else None."""
         return self.steps_per_task(stream) if tasks > 50 else None
 
     def trainer(

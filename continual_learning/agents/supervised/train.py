@@ -1,4 +1,4 @@
-"""Continual supervised learning: a classifier on a stream of tasks, one task a chunk."""
+"""Continual supervised learning: a classifier on a stream of tasks, with one task per chunk."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from continual_learning.diagnostics import norm_metrics, plasticity_metrics, ran
 from continual_learning.envs.catalog import Examples
 from continual_learning.optim import trace_units
 
-# What a seed's key is used for.
+# The uses of a seed's key.
 NETWORK, STREAM, HEAD = range(3)
 
 
 class ClassifierState(NamedTuple):
-    """What the next task reads.
+    """The state that the next task reads.
 
     Attributes:
-      key: the seed's; never changes.
-      params: of the network.
-      optimizer: its state.
-      task: int32 [], tasks done.
+      key: the key of the seed, which never changes.
+      params: the parameters of the network.
+      optimizer: the state of the optimizer.
+      task: int32 [], the number of tasks done.
     """
 
     key: jax.Array
@@ -39,7 +39,7 @@ class ClassifierState(NamedTuple):
 
 
 class ClassifierData(NamedTuple):
-    """Images [n, features] and labels int32 [n], to train on and held out."""
+    """Images [n, features] and labels int32 [n] of the training and the test set."""
 
     train_images: jax.Array | np.ndarray
     train_labels: jax.Array | np.ndarray
@@ -63,16 +63,16 @@ def classifier(
 ) -> Trainer:
     """Return a trainer on a stream of tasks.
 
-    Diagnostics are measured at every row, but for ranks, which are expensive: they are in the last
-    row of a task (NaN in the others).
+    Every row has the diagnostics, except the ranks, which are expensive: they are in the last row
+    of a task and NaN in the others.
 
     Args:
-      network: images [batch, features] -> logits; its output layer is called `output`.
-      problem: the tasks, and the data set that all of them are made of.
-      optimizer: makes the optimizer from the units of the network.
-      config: sizes. Where the output layer is drawn anew, its moments stay.
-      tasks: how many there will be.
-      sample_scores: whether reset methods are given per-sample scores.
+      network: a module of images [batch, features] -> logits, with an output layer `output`.
+      problem: the tasks and their data set.
+      optimizer: the function that makes the optimizer from the units of the network.
+      config: the sizes. If the output layer is drawn anew, the moments of its optimizer stay.
+      tasks: the number of tasks of the run.
+      sample_scores: whether the reset method gets per-sample scores.
     """
     stream, measured_on = problem.stream, problem.measure
     data = ClassifierData.of(problem.dataset)
@@ -133,7 +133,7 @@ def classifier(
             return carry, metrics | evaluate(params, task, data)
 
         def seen(task: Any, data: ClassifierData) -> tuple[jax.Array, jax.Array, jax.Array]:
-            """Images, labels and weights that it is measured on."""
+            """Return the images, labels and weights on which the network is measured."""
             if measured_on == "test":
                 return stream.held_out(task, data.test_images, data.test_labels)
             return stream.examples_of(task, data.train_images)
@@ -168,6 +168,13 @@ def classifier(
 
 
 def _with_new_head(network: nn.Module, params: Any, key: jax.Array, shape: Any) -> Any:
-    """The parameters with the output layer drawn anew."""
+    """Draw the output layer anew.
+
+    Args:
+      network: the network.
+      params: its parameters.
+      key: the key of the new output layer.
+      shape: the shape of an input.
+    """
     fresh = network.init(key, jnp.zeros(shape))
     return {"params": {**params["params"], "output": fresh["params"]["output"]}}

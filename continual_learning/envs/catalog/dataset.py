@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from continual_learning.envs.datasets.dataset import Dataset
 
 EXAMPLES = {"mnist": 60_000, "digits": 1_437}
-"""Of the training sets."""
+"""The sizes of the training sets."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class DatasetTasks(Stream):
     kind: ClassVar[str] = "dataset"
     place: ClassVar[Place] = "examples"
 
-    dataset: DatasetName = field("mnist", help="where the images come from")
+    dataset: DatasetName = field("mnist", help="the data set of the images")
     change: StreamKind = field(
         "permuted",
         alias="stream",
@@ -33,35 +33,35 @@ class DatasetTasks(Stream):
         "classes more than before, or new random labels to memorize",
     )
     classes_per_task: int | None = field(
-        None, positive=True, help="classes of a task (split), or new ones (class_incremental)"
+        None, positive=True, help="classes of a task (split), or its new ones (class_incremental)"
     )
     examples_per_task: int | None = field(
-        None, budget=True, positive=True, help="training examples of a task; none for all"
+        None, budget=True, positive=True, help="training examples of a task; none means all"
     )
     data_folder: str | None = field(None, help="folder of the dataset's IDX files")
 
     @property
     def examples(self) -> int:
-        """Training examples of a task."""
+        """The number of training examples of a task."""
         known = EXAMPLES[self.dataset]
         return known if self.examples_per_task is None else min(known, self.examples_per_task)
 
     @property
     def measure(self) -> Literal["test", "train"]:
-        """What accuracy is measured on: random labels cannot be generalized."""
+        """The examples on which accuracy is measured; no learner can generalize random labels."""
         return "train" if self.change == "random_labels" else "test"
 
     def load(self) -> Dataset:
-        """Return the data set, in memory."""
+        """Load the data set into memory."""
         from continual_learning.envs.datasets.dataset import load_dataset
 
         folder = self.data_folder
         return load_dataset(self.dataset, None if folder is None else Path(folder))
 
     def fitted(self) -> Self:
-        """Return the stream with as many examples in a task as there are in its folder."""
+        """Return the stream with no more examples in a task than its folder has."""
         folder = None if self.data_folder is None else Path(self.data_folder)
-        if folder is None or not folder.is_dir():  # which is told when the data is loaded
+        if folder is None or not folder.is_dir():  # `load` reports a missing folder
             return self
         from continual_learning.envs.datasets.mnist import count_in
 

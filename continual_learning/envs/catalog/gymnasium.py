@@ -22,32 +22,32 @@ class GymnasiumTasks(HostTasks):
     sequence: tuple[str, ...] = field(
         ("Pendulum-v1",),
         alias="task",
-        help="ids of the environments in their order, over and over",
+        help="ids of the environments in the order of the tasks; the order repeats",
     )
 
     @property
     def actions(self) -> Literal["any"]:
-        """Whatever the environments have."""
+        """The kind of actions, which only the environments can tell."""
         return "any"
 
     def task_names(self, tasks: int) -> list[str]:
-        """Return the ids in turn."""
+        """Return the ids of the environments of the tasks."""
         return [self.sequence[i % len(self.sequence)] for i in range(tasks)]
 
     def load(self) -> None:
-        """Raise where something is missing, or an environment cannot be made."""
+        """Raise an error if a package is missing or an environment cannot be made."""
         super().load()
         self.build(None, 1)
 
     def build(self, shared: Any, tasks: int) -> OnHost:
-        """Return the environments."""
+        """Return the tasks, ready to be trained on."""
         from continual_learning.envs.host.gymnasium import GymnasiumStream
 
         for name in self.sequence:
             trust.check(name)
         try:
             return self._on_host(GymnasiumStream(self.sequence))
-        except Exception as error:  # Gymnasium's own are of many kinds
+        except Exception as error:  # Gymnasium raises many kinds of exceptions
             raise StudyError(f"sequence: {error}") from None
 
     def _check(self) -> None:

@@ -1,4 +1,4 @@
-"""What all streams of environments on the host have."""
+"""The fields that all streams of environments on the host share."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class HostTasks(Stream):
 
     nonfinite: Literal["end"] | None = field(
         None,
-        help="what a reward or an observation does that is not finite: end ends the episode, which "
-        "the metric invalid_steps counts; without it, it is an error",
+        help="end: a reward or an observation that is not finite ends the episode, and the metric "
+        "invalid_steps counts it; without it, such a step is an error",
     )
     workers: int | None = field(
         None,
         budget=True,
         positive=True,
-        help="processes that step environments; none for one per core",
+        help="processes that step environments; none means one per core",
     )
 
     def _on_host(self, stream: HostStream) -> OnHost:
@@ -36,11 +36,11 @@ class HostTasks(Stream):
 
 
 def check_sequence(sequence: tuple[str, ...]) -> None:
-    """Raise unless these are names, each of them once."""
+    """Raise a StudyError if there are no names or some name occurs twice."""
     if not sequence:
         raise StudyError("sequence must name at least one task.")
     if len(set(sequence)) < len(sequence):
         raise StudyError(
-            "sequence must name each task once: with more `tasks` than names they come again, in "
-            f"the same order; got {', '.join(sequence)}."
+            "sequence must name each task once, because the names repeat in the same order if "
+            f"there are more `tasks` than names; got {', '.join(sequence)}."
         )

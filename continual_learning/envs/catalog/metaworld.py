@@ -26,7 +26,7 @@ MT10 = (
 """The tasks of MetaWorld's MT10."""
 
 LONGEST = 500
-"""Steps of an episode."""
+"""The largest number of steps of an episode."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,26 +39,26 @@ class MetaWorldTasks(HostTasks):
     sequence: tuple[str, ...] = field(
         MT10,
         alias="task",
-        help="the tasks in their order, over and over, with or without -v3",
+        help="the tasks in their order, with or without -v3; the order repeats",
     )
-    goal: Goal = field("shown", help="whether observations show the goal, or zeros in its place")
+    goal: Goal = field("shown", help="whether observations show the goal or zeros in its place")
     goals: Goals = field(
         "fresh",
-        help="every episode draws one of 50 goals, or every environment keeps one for ever, in "
-        "evaluations too, as in the published code",
+        help="fresh: every episode draws one of 50 goals; fixed: every environment always has the "
+        "same goal, in evaluations too, as in the published code",
     )
     one_hot: bool = field(False, help="append the task's number to the observations")
     episode_length: int | None = field(
-        None, positive=True, help=f"steps of an episode, at most {LONGEST}; none for {LONGEST}"
+        None, positive=True, help=f"steps of an episode, at most {LONGEST}; none means {LONGEST}"
     )
 
     def task_names(self, tasks: int) -> list[str]:
-        """Return the tasks in turn, without their version."""
+        """Return the names of the tasks, without their version."""
         names = self._names
         return [names[i % len(names)] for i in range(tasks)]
 
     def load(self) -> None:
-        """Raise where something is missing, or a task is not known."""
+        """Raise an error if a package is missing or MetaWorld does not know a task."""
         super().load()
         from continual_learning.envs.host.metaworld import task_names
 
@@ -67,7 +67,7 @@ class MetaWorldTasks(HostTasks):
                 raise unknown("task of MetaWorld", name, task_names())
 
     def build(self, shared: Any, tasks: int) -> OnHost:
-        """Return the tasks."""
+        """Return the tasks, ready to be trained on."""
         from continual_learning.envs.host.metaworld import MetaWorld
 
         length = self.episode_length or LONGEST

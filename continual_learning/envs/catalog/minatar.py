@@ -19,23 +19,26 @@ class MinAtarTasks(Stream):
     place: ClassVar[Place] = "device"
 
     games: tuple[str, ...] = field(
-        GAMES[:3], help=f"the games in the order of the tasks, over and over: {', '.join(GAMES)}"
+        GAMES[:3],
+        help=f"the games in the order of the tasks, from {', '.join(GAMES)}; the order repeats",
     )
-    sticky: float = field(0.1, help="how likely the last action is repeated")
-    ramping: bool = field(True, help="games become harder the longer they last")
-    episode_length: int = field(1000, positive=True, help="steps after which an episode is cut")
+    sticky: float = field(0.1, help="the probability that the last action is repeated")
+    ramping: bool = field(True, help="whether games become harder the longer they last")
+    episode_length: int = field(
+        1000, positive=True, help="number of steps after which an episode is cut off"
+    )
 
     @property
     def actions(self) -> Literal["discrete"]:
-        """One of six."""
+        """The kind of actions: a choice of one of six."""
         return "discrete"
 
     def task_names(self, tasks: int) -> list[str]:
-        """Return the games in turn."""
+        """Return the games of the tasks."""
         return [self.games[i % len(self.games)] for i in range(tasks)]
 
     def build(self, shared: Any, tasks: int) -> OnDevice:
-        """Return the games in their order, over and over."""
+        """Return the tasks, ready to be trained on."""
         from continual_learning.envs.draws import Values
         from continual_learning.envs.minatar import MinAtar
         from continual_learning.envs.streams import TaskStream

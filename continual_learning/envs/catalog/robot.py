@@ -29,7 +29,7 @@ PARAMETERS = (
     "observation_delay",
     "observation_delay_high",
 )
-"""What a stream can change about a robot."""
+"""The parameters of a robot that a stream can change."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,40 +40,46 @@ class RobotTasks(Stream):
     place: ClassVar[Place] = "device"
     needs: ClassVar[str | None] = "brax"
     parameters: ClassVar[tuple[str, ...]] = PARAMETERS
+    filmed: ClassVar[bool] = True
 
-    robot: RobotName = field("ant", help="who is controlled")
-    # A table that names no engine means what was once the default; our experiments name theirs.
+    robot: RobotName = field("ant", help="the robot")
+    # A table that names no engine means the former default. Our experiments name their engine.
     physics: Engine = field("generalized", help="the physics engine")
     friction: Friction = field(
-        "applied", help="whether friction acts, or stays 1 as in the published code"
+        "applied", help="whether friction acts or stays 1 as in the published code"
     )
     changes: str = field(
         "friction = log_uniform(0.02, 2.0)",
-        help="what a task draws anew, as PARAMETER = DRAW; …: "
+        help="the parameters that a task draws, as PARAMETER = DRAW; …: "
         f"{', '.join(PARAMETERS)} from log_uniform(a, b), uniform(a, b), integers(a, b), "
-        "values(a, b, …) or a number; delays also from interval(a, b), of which every step draws",
+        "values(a, b, …) or a number; delays also from interval(a, b), from which every step draws",
     )
     precision: Precision = field(
         "float32",
-        help="precision of matrix products in the physics; default is the device's own, TF32 on "
-        "NVIDIA's GPUs",
+        help="precision of matrix products in the physics; default means the precision of the "
+        "device, which is TF32 on NVIDIA's GPUs",
     )
-    longest_action_delay: int = field(0, help="most steps by which actions can be delayed")
+    longest_action_delay: int = field(
+        0, help="largest number of steps by which actions can be delayed"
+    )
     longest_observation_delay: int = field(
-        0, help="most steps by which observations can be delayed"
+        0, help="largest number of steps by which observations can be delayed"
     )
     told_delays: ToldDelays = field(
         "blind",
-        help="what is seen behind a delayed observation: the last actions and both delays (one_hot "
-        "or scalar), the last actions (none), or nothing (blind)",
+        help="what follows a delayed observation: the last actions and both delays (one_hot or "
+        "scalar), the last actions (none), or nothing (blind)",
     )
-    episode_length: int = field(1000, positive=True, help="steps after which an episode is cut")
+    episode_length: int = field(
+        1000, positive=True, help="number of steps after which an episode is cut off"
+    )
     restart: Restart = field(
-        "first", help="an episode begins as the environment's first one did, or anew"
+        "first",
+        help="first: an episode begins in the first state of its environment; fresh: in a new one",
     )
 
     def build(self, shared: Any, tasks: int) -> OnDevice:
-        """Return the robot with its delays, and how its world changes."""
+        """Return the tasks of the robot with its delays, ready to be trained on."""
         import jax
 
         from continual_learning.envs.robots import ROBOTS

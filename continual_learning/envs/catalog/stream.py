@@ -1,4 +1,4 @@
-"""What a stream of tasks says of itself, and the registry of those that experiments can name."""
+"""The description of a stream of tasks, and the registry of those that experiments can name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from continual_learning.schema.fields import Factor
 from continual_learning.schema.names import Nonfinite, Restart
 
 Place = Literal["device", "host", "examples"]
-"""Where the environments of a stream are stepped; or it has labeled examples in their place."""
+"""The place where a stream's environments are stepped; "examples" if it has labeled examples."""
 
 
 class OnDevice(NamedTuple):
@@ -20,9 +20,9 @@ class OnDevice(NamedTuple):
 
     Attributes:
       stream: a `TaskStream`.
-      length: steps after which an episode is cut.
-      restart: as for `Episodes`.
-      options: of the compiler, beside those of the agent.
+      length: the number of steps after which an episode is cut off.
+      restart: the same as in `Episodes`.
+      options: options of the compiler, in addition to those of the agent.
     """
 
     stream: Any
@@ -36,8 +36,8 @@ class OnHost(NamedTuple):
 
     Attributes:
       stream: a `HostStream`.
-      workers: processes that step its environments; None for one per core.
-      nonfinite: as for `Pool`.
+      workers: the number of processes that step its environments; None means one per core.
+      nonfinite: the same as in `Pool`.
     """
 
     stream: Any
@@ -51,8 +51,8 @@ class Examples(NamedTuple):
     Attributes:
       stream: a `SupervisedStream`.
       dataset: a `Dataset`.
-      measure: what accuracy is measured on: "test" (held-out examples) or "train" (those of the
-        task itself, where nothing is to be generalized).
+      measure: the examples on which accuracy is measured: "test" (held-out examples) or "train"
+        (those of the task itself, for tasks that no learner can generalize).
     """
 
     stream: Any
@@ -62,47 +62,52 @@ class Examples(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Stream(Factor):
-    """What changes from task to task.
+    """The description of a stream of tasks.
 
-    A stream of your own is a subclass with a `kind`, its fields, and `build`, which is registered:
-    `STREAMS.register(MyStream)`.
+    To add your own stream, write a subclass with a `kind`, its fields and `build`, and register
+    it: `STREAMS.register(MyStream)`.
 
     Attributes:
-      place: where it runs, which decides what agents can learn from it.
+      place: the place where it runs, which decides which agents can learn from it.
       needs: the extra that must be installed, if there is one.
-      parameters: names of the numbers in which tasks may differ, which are columns of rows.
+      parameters: the names of the numbers in which tasks may differ; rows have a column for each.
+      filmed: whether its environment is a `Robot`, which `render` can film.
     """
 
     place: ClassVar[Place]
     needs: ClassVar[str | None] = None
     parameters: ClassVar[tuple[str, ...]] = ()
+    filmed: ClassVar[bool] = False
 
     @property
     def actions(self) -> Literal["continuous", "discrete", "any"]:
-        """What an agent does: numbers, a choice, or whatever its environments say when made."""
+        """The kind of actions; "any" if only the environments can tell it."""
         return "continuous"
 
     def task_names(self, tasks: int) -> list[str]:
-        """Return what the first `tasks` tasks are called, in turn; [] where they have no names."""
+        """Return the names of the first `tasks` tasks, or [] if they have no names."""
         del tasks
         return []
 
     def load(self) -> Any:
-        """Return what all methods and seeds share, once what is missing has been told."""
+        """Return the data that all methods and seeds share.
+
+        Raise an error if an extra is missing.
+        """
         if self.needs is not None:
             extras.require(self.needs)
         return None
 
     def fitted(self) -> Self:
-        """Return the stream with what only its data can say."""
+        """Return the stream with the values that depend on its data."""
         return self
 
     def build(self, shared: Any, tasks: int) -> OnDevice | OnHost | Examples:
         """Return the tasks, ready to be trained on.
 
         Args:
-          shared: by `load`.
-          tasks: how many there will be.
+          shared: the result of `load`.
+          tasks: the number of tasks of the run.
         """
         raise NotImplementedError
 
@@ -118,4 +123,4 @@ STREAMS: Registry[Stream] = Registry(
         "dataset": "continual_learning.envs.catalog.dataset:DatasetTasks",
     },
 )
-"""By the name that files have for them."""
+"""The streams by the names that they have in files."""

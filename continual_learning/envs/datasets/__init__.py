@@ -1,1 +1,1 @@
-"""Labeled examples: how they are read, and the streams of tasks that are made of them."""
+"""Data sets of labeled examples, and the streams of tasks that are made of them."""

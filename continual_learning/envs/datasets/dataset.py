@@ -1,4 +1,4 @@
-"""Data sets of labelled images, as NumPy arrays."""
+"""Data sets of labeled images, as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from continual_learning.schema.names import DatasetName
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """Labelled images, in a training and a test set.
+    """Labeled images, in a training and a test set.
 
-    Bytes stay bytes: on the device they take a quarter of the memory, and `SupervisedStream`
-    scales a batch by 1/255 once it is gathered.
+    Bytes stay bytes: on the device they take a quarter of the memory that floats take, and
+    `SupervisedStream` scales a batch by 1/255 after it has gathered it.
 
     Attributes:
       train_images: [n, features], float32 in [0, 1] or uint8 in 0 … 255.
-      train_labels: int32 [n] in 0 … classes − 1, each class at least once.
-      test_images: as the training images.
-      test_labels: as the training labels.
+      train_labels: int32 [n] in 0 … classes − 1; every class occurs at least once.
+      test_images: the same as the training images.
+      test_labels: the same as the training labels.
       classes: the number of classes.
     """
 
@@ -56,21 +56,22 @@ class Dataset:
 
     @property
     def features(self) -> int:
-        """Pixels of an image."""
+        """The number of pixels of an image."""
         return self.train_images.shape[-1]
 
 
 def load_dataset(name: DatasetName, folder: Path | None = None) -> Dataset:
-    """Loads a data set.
+    """Load a data set.
 
     Args:
-      name: "mnist", 60,000 and 10,000 images of 28×28, uint8; or "digits", scikit-learn's 1,437
-        and 360 images of 8×8, float32, which need no download.
-      folder: of the four IDX files of MNIST, gzipped or not. Without it they are taken from the
-        cache, and downloaded there if need be.
+      name: "mnist" (60,000 training and 10,000 test images of 28×28 pixels, uint8), or "digits"
+        (the 1,437 and 360 images of 8×8 pixels, float32, that scikit-learn has; they need no
+        download).
+      folder: the folder of the four IDX files of MNIST, gzipped or not. Without it, the files are
+        taken from the cache, and downloaded into it if they are missing.
 
     Raises:
-      DatasetError: MNIST is missing or damaged and cannot be had.
+      DatasetError: MNIST is missing or damaged and cannot be downloaded.
     """
     if name not in get_args(DatasetName):
         raise ValueError(
@@ -96,7 +97,7 @@ def _mnist(folder: Path | None) -> Dataset:
 
 
 def _digits() -> Dataset:
-    """Every fifth image of each class is for the test: the same ones always, all classes alike."""
+    """Return the digits; the test set is every fifth image of every class."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:

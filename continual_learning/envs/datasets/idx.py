@@ -1,7 +1,7 @@
-"""The IDX format: arrays of bytes as MNIST is published in.
+"""The IDX format, in which MNIST is published.
 
-A file is two zero bytes, the type (8: unsigned bytes), the number of dimensions, each dimension as
-a big-endian uint32, and the values in C order.
+A file has two zero bytes, the type (8: unsigned bytes), the number of dimensions, every dimension
+as a big-endian uint32, and the values in C order.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _GZIP = b"\x1f\x8b"
 
 
 LARGEST = 2**30
-"""Bytes of a file at most, once it is unpacked: three megabytes can hold three gigabytes."""
+"""The largest number of bytes of an unpacked file, since 3 MB can unpack to 3 GB."""
 
 
 def content(data: bytes, most: int = LARGEST) -> bytes:
-    """The first `most` bytes of `data`, unpacked if it is gzipped, whatever its file was called.
+    """Return the first `most` bytes of `data`, unpacked if it is gzipped, whatever the file's name.
 
     Raises:
       ValueError: the compressed data is damaged or incomplete.
@@ -39,7 +39,7 @@ def content(data: bytes, most: int = LARGEST) -> bytes:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """The uint8 array of this many dimensions in an IDX file, gzipped or not."""
+    """Read an IDX file, gzipped or not, into a uint8 array with that many dimensions."""
     try:
         data = path.read_bytes()
         start, shape = _header(data, dimensions)
@@ -62,7 +62,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def count(path: Path) -> int:
-    """How many labels are in an IDX file, by its header."""
+    """Return the number of labels in an IDX file, which its header tells."""
     try:
         return _header(path.read_bytes(), 1)[1][0]
     except (OSError, ValueError) as error:
@@ -70,7 +70,7 @@ def count(path: Path) -> int:
 
 
 def _header(data: bytes, dimensions: int) -> tuple[int, list[int]]:
-    """Where values begin, and their shape."""
+    """Return the position at which the values begin, and their shape."""
     start = 4 + 4 * dimensions
     header, magic = content(data, start), bytes((0, 0, 8, dimensions))
     if header[:4] != magic:

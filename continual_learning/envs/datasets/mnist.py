@@ -1,4 +1,4 @@
-"""MNIST: found in a folder, else in the cache, else downloaded into the cache."""
+"""MNIST, from a folder, or from the cache, into which its files are downloaded if necessary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES: Mapping[str, str] = {
     "t10k-images-idx3-ubyte": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     "t10k-labels-idx1-ubyte": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
-"""SHA-256 of the files as mirrors have them, gzipped."""
+"""The SHA-256 sums of the gzipped files, which the mirrors have."""
 
 MIRRORS: Sequence[str] = (
     "https://ossci-datasets.s3.amazonaws.com/mnist",
@@ -28,7 +28,7 @@ MIRRORS: Sequence[str] = (
 
 
 def load_mnist(folder: Path | None = None) -> list[np.ndarray]:
-    """Training images [n, 784], training labels [n], test images and test labels; all uint8."""
+    """Return training images [n, 784] and labels [n], test images and test labels; all uint8."""
     paths = _in_folder(folder) if folder is not None else _in_cache()
     train_images, train_labels, test_images, test_labels = (
         read_idx(path, dimensions=3 if "images" in name else 1) for name, path in paths.items()
@@ -37,12 +37,12 @@ def load_mnist(folder: Path | None = None) -> list[np.ndarray]:
 
 
 def count_in(folder: Path) -> int:
-    """How many training examples there are in a folder, of which only a header is read."""
+    """Return the number of training examples in a folder; only a header is read."""
     return count(_in_folder(folder)["train-labels-idx1-ubyte"])
 
 
 def cache_folder() -> Path:
-    """Return `CONTINUAL_LEARNING_CACHE`, else a folder of ours in the platform's user cache."""
+    """Return `CONTINUAL_LEARNING_CACHE`, or else our folder in the platform's user cache."""
     chosen = os.environ.get("CONTINUAL_LEARNING_CACHE")
     return Path(chosen or extras.load("pooch").os_cache("continual-learning")).expanduser()
 
@@ -53,7 +53,7 @@ def _flat(images: np.ndarray) -> np.ndarray:
 
 
 def _in_folder(folder: Path) -> dict[str, Path]:
-    """The files as they are, so that other data in MNIST's format can be used."""
+    """Return the files of a folder, unchecked, so that it can have other data in this format."""
     found = {
         name: path
         for name in FILES
@@ -62,27 +62,27 @@ def _in_folder(folder: Path) -> dict[str, Path]:
     }
     if missing := [name for name in FILES if name not in found]:
         raise DatasetError(
-            f"MNIST is not in {folder}: {', '.join(missing)} (each as it is or with .gz) not "
-            "found. Name the folder that has all four files (--data-folder), or name none to use "
-            "the cache or a download."
+            f"MNIST is not in {folder}: {', '.join(missing)} (with or without .gz) not found. "
+            "Name the folder that has all four files (--data-folder), or name none to use the "
+            "cache or a download."
         )
     return found
 
 
 def _in_cache() -> dict[str, Path]:
-    """Return the files of the cache; download those that are missing or damaged."""
+    """Return the files of the cache, and download those that are missing or damaged."""
     folder = cache_folder() / "mnist"
     return {name: _fetched(f"{name}.gz", checksum, folder) for name, checksum in FILES.items()}
 
 
 def _fetched(name: str, checksum: str, folder: Path) -> Path:
-    """Return a file of the cache, from the first mirror that has it if it is not there."""
+    """Return a file of the cache; if it is missing, download it from the first mirror with it."""
     pooch = extras.load("pooch")
     failures = []
     for mirror in MIRRORS:
         try:
             return Path(pooch.retrieve(f"{mirror}/{name}", checksum, name, folder))
-        except (OSError, ValueError) as error:  # those of connections are OSErrors
+        except (OSError, ValueError) as error:  # errors of connections are OSErrors
             failures.append(f"  {mirror}/{name}: {error}")
     raise DatasetError(
         f"MNIST is not (or not intact) in the cache folder {folder}, and {name} could not be "

@@ -1,8 +1,8 @@
 """Streams of classification tasks over one data set, as pure functions.
 
-The data set stays on the device as it is. A task is a few index arrays, drawn from (key, number of
-the task) alone, so that a whole stream is one program: under `scan` over tasks and `vmap` over
-seeds, with one compilation.
+The data set stays unchanged on the device. A task consists of a few index arrays that depend only
+on the key and the number of the task. One program can therefore train on the whole stream: it is
+compiled once, with `scan` over tasks and `vmap` over seeds.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from continual_learning.schema.names import StreamKind as Kind
 class Task(NamedTuple):
     """One task of a stream.
 
-    `pixels` int32 [features]: input i of this task is pixel `pixels[i]` of the image.
-    `order` int32 [examples]: the training examples in the order of their visits, those that do not
-    belong to the task at the end.
-    `count` int32 []: how many of `order` belong to the task; visits wrap around there.
-    `classes` bool [classes]: the classes of the task.
-    `labels` int32 [examples]: the labels of the training examples in this task.
+    Attributes:
+      pixels: int32 [features]; input i of this task is pixel `pixels[i]` of the image.
+      order: int32 [examples], the training examples in the order of their visits. Those that do
+        not belong to the task are at the end.
+      count: int32 [], how many examples of `order` belong to the task; visits wrap around there.
+      classes: bool [classes], the classes of the task.
+      labels: int32 [examples], the labels of the training examples in this task.
     """
 
     pixels: jax.Array
@@ -38,21 +39,23 @@ class Task(NamedTuple):
 class SupervisedStream:
     """An endless stream of classification tasks.
 
-    Labels are never renamed: class 7 is output 7 in every task, but for "random_labels".
+    Labels keep their meaning: class 7 is output 7 in every task, except for "random_labels".
 
     Attributes:
-      kind: "permuted": all classes, the pixels in a new random order for each task.
-        "split": the classes of each task are drawn anew, independently of the tasks before.
-        "class_incremental": classes come in a random order, `classes_per_task` more in each task,
-        and those seen stay. After the task that has them all, it starts over with the first
-        classes of a fresh order.
-        "random_labels": every example gets a random label, a new one in each task, to be memorised.
-      classes: of the data set.
-      features: pixels of an image.
-      classes_per_task: for "split" and "class_incremental"; in the latter the last task before
-        starting over adds fewer if `classes` is no multiple.
-      first_identity: for "permuted": task 0 leaves the pixels where they are.
-      examples: how many training examples a task has at most, drawn anew; None for all.
+      kind: "permuted": every task has all classes, and the pixels in a new random order.
+        "split": the classes of every task are drawn anew, independently of earlier tasks.
+        "class_incremental": classes come in a random order. Every task adds `classes_per_task`
+        new classes to those of the task before. After the task that has all of them, the stream
+        starts over with the first classes of a new order.
+        "random_labels": every example gets a new random label in every task, to be memorized.
+      classes: the number of classes of the data set.
+      features: the number of pixels of an image.
+      classes_per_task: the number of (new) classes of a task, for "split" and
+        "class_incremental". In the latter, the last task before the stream starts over adds fewer
+        classes if `classes` is not a multiple of this number.
+      first_identity: whether task 0 leaves the pixels in place, for "permuted".
+      examples: the largest number of training examples of a task, which are drawn anew; None for
+        all examples.
     """
 
     kind: Kind
@@ -90,12 +93,12 @@ class SupervisedStream:
             )
 
     def task(self, key: jax.Array, t: jax.typing.ArrayLike, labels: jax.Array) -> Task:
-        """Task number `t`, from 0, of the stream with this key.
+        """Return a task of the stream.
 
         Args:
-          key: of the stream; another seed, another stream.
-          t: int32 [].
-          labels: int [examples] of the training set.
+          key: the key of the stream, another one for every seed.
+          t: int32 [], the number of the task, from 0.
+          labels: int [examples], the labels of the training set.
         """
         t = jnp.asarray(t, jnp.int32)
         pixels_key, classes_key, order_key, labels_key = jax.random.split(key, 4)
@@ -120,17 +123,17 @@ class SupervisedStream:
         step: jax.typing.ArrayLike,
         size: int,
     ) -> tuple[jax.Array, jax.Array]:
-        """Batch number `step`, from 0, of a task.
+        """Return a batch of a task.
 
-        Its examples are number step·size, …, step·size + size − 1 of the task, counted on into the
-        next epoch, which has the same order.
+        It has the examples number step·size, …, step·size + size − 1 of the task. The count
+        continues into the next epoch, which has the same order.
 
         Args:
-          task: from `task`, with the same labels.
-          images: [examples, features] of the training set, float32 in [0, 1] or uint8.
-          labels: int [examples].
-          step: int32 [].
-          size: of the batch.
+          task: the result of `task` with the same labels.
+          images: [examples, features], the images of the training set, float32 in [0, 1] or uint8.
+          labels: int [examples], the labels of the training set.
+          step: int32 [], the number of the batch, from 0.
+          size: the number of examples of the batch.
 
         Returns:
           Inputs float32 [size, features] in [0, 1] and labels int32 [size].
@@ -141,22 +144,22 @@ class SupervisedStream:
                 f"SupervisedStream: the task was made for {len(task.order)} training examples, "
                 f"got {len(labels)}; give `batch` the set whose labels `task` was given."
             )
-        # Unsigned, and the step reduced first: no overflow however long the task.
+        # Unsigned numbers and the reduction of the step prevent an overflow in long tasks.
         count = task.count.astype(jnp.uint32)
         first = jnp.asarray(step, jnp.uint32) % count * jnp.uint32(size)
         index = task.order[(first + jnp.arange(size, dtype=jnp.uint32)) % count]
         return self._inputs(task, images[index]), task.labels[index]
 
     def examples_of(self, task: Task, images: jax.Array) -> tuple[jax.Array, ...]:
-        """The training examples of a task, in the order of their visits.
+        """Return the training examples of a task, in the order of their visits.
 
         Args:
-          task: from `task`.
-          images: [n, features] of the training set.
+          task: the result of `task`.
+          images: [n, features], the images of the training set.
 
         Returns:
-          Inputs float32 [m, features], labels int32 [m], and weights float32 [m]: 1, or 0 for
-          examples that are not in the task. m is `examples`, or n.
+          Inputs float32 [m, features], labels int32 [m], and weights float32 [m], which are 0 for
+          examples that are not in the task and else 1. m is `examples`, or n if that is None.
         """
         index = task.order[: self.examples]
         weight = (jnp.arange(len(index)) < task.count).astype(jnp.float32)
@@ -165,16 +168,18 @@ class SupervisedStream:
     def held_out(
         self, task: Task, images: jax.Array, labels: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """The test set as this task sees it; a slice of the set may be given to save memory.
+        """Return the test set with the inputs of this task.
+
+        To save memory, pass a slice of the set.
 
         Args:
-          task: from `task`.
-          images: [n, features] of the test set, float32 in [0, 1] or uint8.
-          labels: int [n].
+          task: the result of `task`.
+          images: [n, features], the images of the test set, float32 in [0, 1] or uint8.
+          labels: int [n], the labels of the test set.
 
         Returns:
-          Inputs float32 [n, features], labels int32 [n], and weights float32 [n]: 1, or 0 for
-          examples of classes that are not in the task.
+          Inputs float32 [n, features], labels int32 [n], and weights float32 [n], which are 0 for
+          examples of classes that are not in the task and else 1.
         """
         self._check(images, labels)
         weight = task.classes[labels].astype(jnp.float32)
@@ -193,7 +198,7 @@ class SupervisedStream:
         if self.kind == "split":
             order, tasks = t, 1
         else:
-            tasks = -(-self.classes // self.classes_per_task)  # until all classes are there
+            tasks = -(-self.classes // self.classes_per_task)  # number of tasks of one order
             order = t // tasks
         present = self.classes_per_task * (t % tasks + 1)
         place = jax.random.permutation(jax.random.fold_in(key, order), self.classes)
@@ -207,7 +212,7 @@ class SupervisedStream:
         return images.astype(jnp.float32)
 
     def _check(self, images: jax.Array, labels: jax.Array) -> None:
-        # An index out of range would be clamped in silence.
+        # JAX would clamp an index that is out of range without an error.
         if images.shape[1:] != (self.features,) or labels.shape != images.shape[:1]:
             raise ValueError(
                 f"SupervisedStream: images must be [n, {self.features}] and labels [n], got "

@@ -1,4 +1,4 @@
-"""Environments on the host, stepped by worker processes: Gymnasium's, MetaWorld, your own."""
+"""Environments on the host (Gymnasium's, MetaWorld, your own), stepped by worker processes."""
 
 from continual_learning.envs.host.gymnasium import GymnasiumStream
 from continual_learning.envs.host.metaworld import MT10, MetaWorld

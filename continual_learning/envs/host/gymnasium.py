@@ -1,4 +1,4 @@
-"""Environments of Gymnasium as a stream of tasks; needs the extra `gymnasium`."""
+"""Environments of Gymnasium as a stream of tasks; they need the extra `gymnasium`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ GymnasiumTask = str | Callable[[], Any]
 
 
 class GymnasiumStream:
-    """Any environments of Gymnasium, each a task.
+    """A stream whose tasks are environments of Gymnasium.
 
-    Observations are flattened by Gymnasium's own rules. Actions of a `Box` are taken from (−1, 1)
-    to its bounds; those of a `Discrete` are counted from 0. Time limits are those of the
-    environments. Every episode is begun by `reset(seed=…)`.
+    Observations are flattened by Gymnasium's own rules. Actions in (−1, 1) are scaled to the bounds
+    of a `Box`; the actions of a `Discrete` are counted from 0. Time limits are those of the
+    environments. Every episode begins with `reset(seed=…)`.
 
-    Episodes cannot be saved: after a resume, environments begin new ones. For an exact resume write
-    a `HostStream` whose environments have `get_state` and `set_state`.
+    Episodes cannot be saved, so environments begin new ones after a resume. For an exact resume,
+    write a `HostStream` whose environments have `get_state` and `set_state`.
 
     Args:
       tasks: ids, or functions without arguments that make an environment.
-      metrics: names of numbers in a step's `info` to report; NaN in steps whose `info` lacks them.
-      pad: append zeros to observations that are shorter than the longest.
+      metrics: the names of numbers in a step's `info` to report; they are NaN in steps whose `info`
+        lacks them.
+      pad: whether to append zeros to observations that are shorter than the longest.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class GymnasiumStream:
     ):
         if isinstance(tasks, str) or not tasks:
             raise ValueError(
-                f"GymnasiumStream: tasks must be a list of at least one, got {tasks!r}."
+                f"GymnasiumStream: tasks must be a list of at least one task, got {tasks!r}."
             )
         self._tasks = tuple(tasks)
         self.names = tuple(map(_name, tasks))
@@ -53,7 +54,13 @@ class GymnasiumStream:
         self.action_size = spaces[self.names[0]].action_size
 
     def make(self, task: int, seed: int, number: int = 0) -> GymnasiumEnvironment:
-        """An environment of a task; only its episodes have seeds."""
+        """Return an environment of a task; only its episodes have seeds.
+
+        Args:
+          task: the index of the task.
+          seed: unused.
+          number: unused.
+        """
         return GymnasiumEnvironment(_make(self._tasks[task]), self.observation_size, self.metrics)
 
 
@@ -61,9 +68,9 @@ class GymnasiumEnvironment:
     """One of Gymnasium's environments as a `HostEnvironment`.
 
     Args:
-      env: Gymnasium's.
-      observation_size: entries of an observation, with the zeros that fill it up.
-      metrics: names of numbers in a step's `info` to report.
+      env: the environment of Gymnasium.
+      observation_size: the number of entries of an observation, with the zeros appended to it.
+      metrics: the names of numbers in a step's `info` to report.
     """
 
     def __init__(self, env: Any, observation_size: int, metrics: Sequence[str]):
@@ -73,18 +80,18 @@ class GymnasiumEnvironment:
         self._spaces = _gymnasium().spaces
 
     def reset(self, seed: int) -> np.ndarray:
-        """Begins an episode."""
+        """Begin an episode, and return its first observation."""
         observation, _ = self._env.reset(seed=seed)
         return self._observe(observation)
 
     def step(self, action: np.ndarray) -> HostTransition:
-        """One step."""
+        """Step the environment once."""
         observation, reward, terminated, truncated, info = self._env.step(self._act(action))
         metrics = {name: info.get(name, np.nan) for name in self._metrics}
         return HostTransition(self._observe(observation), reward, terminated, truncated, metrics)
 
     def close(self) -> None:
-        """Frees what it holds."""
+        """Close the environment of Gymnasium."""
         self._env.close()
 
     def _observe(self, observation: Any) -> np.ndarray:
@@ -103,9 +110,9 @@ class GymnasiumEnvironment:
 
 
 def _check(spaces: Any, space: Any, observation: Any) -> None:
-    """Raises unless what is to be flattened has the shape that its space promises.
+    """Raise a ValueError unless an observation has the shape that its space promises.
 
-    Gymnasium flattens whatever it is given.
+    Gymnasium itself does not check the arrays that it flattens.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         names = space.spaces if isinstance(space, spaces.Dict) else range(len(space.spaces))
@@ -115,13 +122,13 @@ def _check(spaces: Any, space: Any, observation: Any) -> None:
         given = np.asarray(observation)
         if given.dtype.kind not in "biuf" or given.shape != space.shape:
             raise ValueError(
-                f"The observation must be numbers {list(space.shape)} as the space {space} says, "
-                f"got {given.dtype} {list(given.shape)}."
+                f"The observation must be numbers {list(space.shape)} as its space {space} "
+                f"promises, got {given.dtype} {list(given.shape)}."
             )
 
 
 class _Spaces(NamedTuple):
-    """Sizes of an environment, by the names they have in a stream."""
+    """The sizes of an environment, by their names in a stream."""
 
     observation_size: int
     actions: int | None
@@ -129,12 +136,12 @@ class _Spaces(NamedTuple):
 
     @property
     def told(self) -> str:
-        """Its actions, in words."""
+        """The actions, in words."""
         return f"{self.action_size} numbers" if self.actions is None else f"{self.actions} choices"
 
 
 def _spaces(name: str, task: GymnasiumTask) -> _Spaces:
-    """What the spaces of a task's environment say."""
+    """Return the sizes of the spaces of a task's environment."""
     spaces = _gymnasium().spaces
     with contextlib.closing(_make(task)) as env:
         seen, space = env.observation_space, env.action_space

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them."""
+"""Processes that end with the process that started them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with(parent: int) -> bool:
-    """Has this process killed when its parent ends; whether the parent is still there.
+    """Let the system kill this process when its parent ends.
 
-    Only Linux can do that; elsewhere nothing happens. There it is the end of the thread that
-    started this process that counts: it should be the main one.
+    Only Linux can do that; on other systems nothing happens. Linux kills the process when the
+    thread that started it ends, so the main thread should start it.
 
     Args:
-      parent: the number of the process that started this one.
+      parent: the id of the process that started this one.
+
+    Returns:
+      Whether the parent is still there.
     """
     if sys.platform != "linux":
         return True
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    return os.getppid() == parent  # it may have been faster
+    return os.getppid() == parent  # the parent may have ended before the call above

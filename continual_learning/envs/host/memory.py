@@ -14,20 +14,21 @@ ALIGNMENT = 64
 
 
 class Memory(NamedTuple):
-    """Arrays over the same bytes in every process; everything [count, …], an entry an environment.
+    """Arrays over the same bytes in every process; all are [count, …], for `count` environments.
 
     Attributes:
-      state: float64 [count, state_size], written by the worker to save, by the pool to restore.
-      task: int32, number of the task in the stream, written by the pool; −1 before the first.
-      episode: int32, number of the episode in the task.
-      length: int32, steps of the episode so far, written by the pool.
-      action: float32 [count, action_size] or int32 [count], written by the pool.
-      observation: float32 [count, observation_size], what to act on next.
-      reached: float32 [count, observation_size], what the last step reached, before any restart.
+      state: float64 [count, state_size]; a worker writes it to save, the pool to restore.
+      task: int32, the number of the task in the stream, which the pool writes; −1 before the first.
+      episode: int32, the number of the episode in the task.
+      length: int32, the number of steps of the current episode, which the pool writes.
+      action: float32 [count, action_size] or int32 [count], which the pool writes.
+      observation: float32 [count, observation_size], the observations to act on next.
+      reached: float32 [count, observation_size], the observations that the last step reached,
+        before any restart.
       reward: float32.
       metrics: float32 [count, names].
       terminated, truncated: bool.
-      invalid: bool, where the step was cut because its numbers were not finite.
+      invalid: bool, whether the episode was cut off because the step's numbers were not finite.
     """
 
     state: np.ndarray
@@ -45,12 +46,24 @@ class Memory(NamedTuple):
 
     @classmethod
     def over(cls, file: int, stream: HostStream, count: int) -> Memory:
-        """The arrays in a file of `size` bytes, by its descriptor."""
+        """Return the arrays in a file.
+
+        Args:
+          file: the descriptor of a file of `size` bytes.
+          stream: the tasks.
+          count: the number of environments.
+        """
         return cls.on(mmap.mmap(file, size(stream, count)), stream, count)
 
     @classmethod
     def on(cls, buffer: mmap.mmap | bytearray, stream: HostStream, count: int) -> Memory:
-        """The arrays on `size` bytes."""
+        """Return the arrays in a buffer.
+
+        Args:
+          buffer: `size` bytes.
+          stream: the tasks.
+          count: the number of environments.
+        """
         arrays, offset = {}, 0
         for name, (shape, dtype) in _layout(stream, count).items():
             arrays[name] = np.ndarray(shape, dtype, buffer, offset)
@@ -59,7 +72,7 @@ class Memory(NamedTuple):
 
 
 def size(stream: HostStream, count: int) -> int:
-    """Bytes of the memory for `count` environments."""
+    """Return the number of bytes of the memory for `count` environments."""
     return sum(_bytes(*each) for each in _layout(stream, count).values())
 
 
@@ -83,5 +96,5 @@ def _layout(stream: HostStream, count: int) -> dict[str, tuple[tuple[int, ...], 
 
 
 def _bytes(shape: tuple[int, ...], dtype: np.dtype) -> int:
-    """What an array takes, with the gap to the next."""
+    """Return the number of bytes of an array with the gap to the next one."""
     return -(-math.prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT

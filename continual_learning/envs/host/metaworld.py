@@ -1,4 +1,4 @@
-"""MetaWorld's robot arm: a stream of tasks, or one of them; needs the extra `metaworld`."""
+"""MetaWorld's robot arm (Yu et al. 2019, arXiv 1910.10897), which needs the extra `metaworld`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from continual_learning.envs.host.protocol import HostTransition
 from continual_learning.schema.names import Goal, Goals
 
 OBSERVATION = 39  # hand, gripper and objects now and a step before, then the goal
-FRAME = 18  # of it, what is seen at one time
+FRAME = 18  # the entries of hand, gripper and objects at one time
 GOAL = slice(36, 39)
 STATE = 384  # the largest of MetaWorld's 50 tasks needs 331
 
@@ -27,19 +27,19 @@ class MetaWorld:
 
     `MetaWorld()` is Continual MetaWorld; `MetaWorld.mt1("reach")` is MT1, a single task.
 
-    A task has 50 goals for each seed, those of `metaworld.MT1(task, seed)`. Every episode draws one
-    of them, or every environment keeps the one of its number. Episodes end by truncation alone. A
-    step reports "success", whether the task is solved in this step, and "success_ever", whether it
-    was in any step of the episode so far: where an episode ended they say whether it was solved at
-    its end, and whether it ever was.
+    A task has 50 goals for every seed, those of `metaworld.MT1(task, seed)`. Every episode draws
+    one of them, or every environment keeps the one of its number. Episodes end only by truncation.
+    A step reports "success", whether the task is solved in this step, and "success_ever", whether
+    it was solved in any step of the episode so far. In the last step of an episode, they tell
+    whether the task was solved at its end, and whether it was ever solved.
 
     Attributes:
-      tasks: names without their "-v3".
-      goal: "shown" in observations, or "hidden": zeros in its place.
-      one_hot: whether the task's number is appended to observations, one entry per task.
-      length: steps of an episode.
-      goals: "fresh" for every episode, or "fixed": environment i of a seed has goal i for ever, in
-        training and, since they are counted alike, in evaluations.
+      tasks: the names of the tasks, without "-v3".
+      goal: "shown" if observations have the goal, "hidden" if they have zeros in its place.
+      one_hot: whether observations end with the number of the task, as one entry per task.
+      length: the number of steps of an episode.
+      goals: "fresh" if every episode draws a goal, "fixed" if environment i of a seed always has
+        goal i, in training and in evaluations, which number their environments in the same way.
     """
 
     tasks: tuple[str, ...] = MT10
@@ -50,7 +50,7 @@ class MetaWorld:
 
     def __post_init__(self):
         if not self.tasks or not all(isinstance(task, str) for task in self.tasks):
-            raise ValueError(f"MetaWorld: tasks must be names, at least one, got {self.tasks!r}.")
+            raise ValueError(f"MetaWorld: tasks must be one or more names, got {self.tasks!r}.")
         if self.goal not in ("shown", "hidden"):
             raise ValueError(f"MetaWorld: goal must be 'shown' or 'hidden', got {self.goal!r}.")
         if self.goals not in ("fresh", "fixed"):
@@ -73,43 +73,49 @@ class MetaWorld:
         """Return one task, without its number in observations.
 
         Args:
-          task: one of MetaWorld's, such as those of `MT10`.
+          task: a task of MetaWorld, such as those of `MT10`.
           goal: "shown" in observations, as in MetaWorld's MT1, or "hidden", as in its ML1.
-          goals: "fresh" for every episode, or "fixed" for ever in each environment.
+          goals: "fresh" in every episode, or always the same in an environment ("fixed").
         """
         return cls((task,), goal, one_hot=False, goals=goals)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the tasks."""
+        """The names of the tasks."""
         return self.tasks
 
     @property
     def observation_size(self) -> int:
-        """Entries of an observation."""
+        """The number of entries of an observation."""
         return OBSERVATION + self.one_hot * len(self.tasks)
 
     @property
     def action_size(self) -> int:
-        """A direction for the hand, and the gripper."""
+        """The number of entries of an action: the direction of the hand (3) and the gripper (1)."""
         return 4
 
     @property
     def actions(self) -> None:
-        """Actions are continuous."""
+        """None, since actions are continuous."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of what a step reports besides."""
+        """The names of the further numbers that a step reports."""
         return ("success", "success_ever")
 
     @property
     def state_size(self) -> int:
-        """Entries that a state needs at most."""
+        """The largest number of entries of a state."""
         return STATE
 
     def make(self, task: int, seed: int, number: int = 0) -> MetaWorldEnvironment:
-        """Return an environment of a task, with the goals of the seed."""
+        """Return an environment.
+
+        Args:
+          task: the index of the task.
+          seed: the seed of its goals.
+          number: the number of the environment among those of the seed, from 0.
+        """
         appended = np.zeros(len(self.tasks) if self.one_hot else 0)
         if self.one_hot:
             appended[task] = 1.0
@@ -127,12 +133,12 @@ class MetaWorldEnvironment:
     """One of MetaWorld's environments, whose episodes can be saved.
 
     Args:
-      task: its name, without "-v3".
-      seed: of its goals.
-      appended: float [any], what follows MetaWorld's own observation.
-      hidden: whether the goal is not to be seen.
-      length: steps of an episode.
-      fixed: number of the goal of every episode; None to draw one for each.
+      task: the name of the task, without "-v3".
+      seed: the seed of its goals.
+      appended: float [any], the entries that follow MetaWorld's own observation.
+      hidden: whether observations hide the goal.
+      length: the number of steps of an episode.
+      fixed: the number of the goal of all episodes; None to draw a goal for every episode.
     """
 
     def __init__(
@@ -156,18 +162,18 @@ class MetaWorldEnvironment:
         self._goal = 0
         self._ever = False
         self._mujoco = mujoco
-        # All that the physics of the next step depends on, its warm start included.
+        # This state has everything that the next physics step reads, also its warm start.
         self._parts = mujoco.mjtState.mjSTATE_INTEGRATION
         self._physics = np.zeros(mujoco.mj_stateSize(self._env.model, self._parts))
 
     def reset(self, seed: int) -> np.ndarray:
-        """Begin an episode with one of the goals."""
+        """Begin an episode with one of the goals, and return its first observation."""
         if self._fixed is not None:
             return self._begin(self._fixed % len(self._goals))
         return self._begin(int(np.random.default_rng(seed).integers(len(self._goals))))
 
     def step(self, action: np.ndarray) -> HostTransition:
-        """One step."""
+        """Step the environment once."""
         observation, reward, _, _, info = self._env.step(action)
         success = bool(info["success"])
         self._ever |= success
@@ -180,14 +186,14 @@ class MetaWorldEnvironment:
         )
 
     def get_state(self) -> np.ndarray:
-        """Goal, steps done, whether ever solved, the last frame, and MuJoCo's own state."""
+        """Return goal, steps done, whether ever solved, the last frame, and MuJoCo's own state."""
         env = self._env
         self._mujoco.mj_getState(env.model, env.data, self._physics, self._parts)
         told = [self._goal, env.curr_path_length, self._ever]
         return np.concatenate([told, env._prev_obs, self._physics])
 
     def set_state(self, state: np.ndarray) -> None:
-        """Begins the episode anew, which places what never moves; then puts the rest in place."""
+        """Begin the episode anew, which places the fixed objects, and then restore the state."""
         env = self._env
         told, frame, physics = np.split(state, [3, 3 + FRAME])
         self._begin(int(told[0]) % len(self._goals))
@@ -197,7 +203,7 @@ class MetaWorldEnvironment:
         self._mujoco.mj_setState(env.model, env.data, physics, self._parts)
 
     def close(self) -> None:
-        """Frees what it holds."""
+        """Close the environment of MetaWorld."""
         self._env.close()
 
     def _begin(self, goal: int) -> np.ndarray:
@@ -213,7 +219,7 @@ class MetaWorldEnvironment:
 
 
 def task_names() -> list[str]:
-    """All tasks of MetaWorld, without "-v3"."""
+    """Return the names of all tasks of MetaWorld, without "-v3"."""
     import metaworld
 
     return [name.removesuffix("-v3") for name in metaworld.MT1.ENV_NAMES]
@@ -221,7 +227,7 @@ def task_names() -> list[str]:
 
 @functools.cache
 def _benchmark(task: str, seed: int) -> Any:
-    """MetaWorld's own benchmark of one task, which draws the goals; a second or so to make."""
+    """Return MetaWorld's own benchmark of one task, which draws the goals; it takes a second."""
     import metaworld
 
     if task not in task_names():

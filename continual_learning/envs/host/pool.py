@@ -1,4 +1,4 @@
-"""Environments of all seeds, stepped side by side by worker processes."""
+"""The environments of all seeds, which worker processes step side by side."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ from continual_learning.schema.names import Nonfinite
 class Pool:
     """The environments of several seeds on a stream of tasks, which restart by themselves.
 
-    An episode depends on (seed, number of the environment, number of the task, number of the
-    episode) alone: not on the workers, nor on what other environments do.
+    An episode depends only on the seed and the numbers of the environment, the task and the
+    episode. It depends neither on the workers nor on other environments.
 
-    A worker that dies is replaced: its environments begin a new episode, and the step in which it
-    died is a truncation with reward 0 that reached what was acted on. An exception in an
-    environment ends the pool with a `WorkerError` that holds the traceback; so does an observation
-    or a reward of another shape or type than the stream promises. A worker that does not answer is
-    told of after 30 seconds, and replaced after `limit`.
+    The pool replaces a worker that dies. The environments of that worker begin a new episode, and
+    the step in which it died becomes a truncation with reward 0 that reached the observation acted
+    on. If an environment raises an exception, or returns an observation or a reward of another
+    shape or type than the stream promises, the pool ends with a `WorkerError` that has the
+    traceback. If a worker does not answer, the pool warns after 30 seconds and replaces the worker
+    after `limit`.
 
-    Use it as a context, or `close` it. Workers of a pool that is not stepped use no time, so
-    episodes of other tasks (an evaluation) are best run in a second pool.
+    Use a pool as a context manager, or `close` it. Workers of a pool that is not stepped use no
+    time, so a second pool is the best place for episodes of other tasks, as in an evaluation.
 
     Args:
       stream: the tasks.
       seeds: one number per training run.
-      environments: how many of them each seed has.
-      workers: processes; by default one per core, and no more than there are environments.
-      nonfinite: what a step does whose observation or reward is not finite. "refuse": it is an
-        error, which names the environment and the step. "end": it is a truncation with reward 0
-        that reached what was acted on, as if its worker had died, and it is `invalid`.
-      limit: seconds within which a worker must answer: step all its environments, say. One that
-        does not is killed, and replaced like one that died.
+      environments: the number of environments of a seed.
+      workers: the number of processes; by default one per core, and at most one per environment.
+      nonfinite: the treatment of a step whose observation or reward is not finite. With "refuse"
+        it is an error, which names the environment and the step. With "end" it becomes a truncation
+        with reward 0 that reached the observation acted on, as if the worker had died, and it is
+        marked as `invalid`.
+      limit: the number of seconds within which a worker must answer, for example step all its
+        environments. A worker that does not is killed and replaced.
 
     Attributes:
-      stream, seeds, environments: as given.
+      stream, seeds, environments: the arguments.
     """
 
     def __init__(
@@ -83,33 +85,33 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Ends the workers."""
+        """End the workers."""
         self._workers.close()
 
     @property
     def observation(self) -> np.ndarray:
-        """What to act on next, float32 [seeds, environments, observation_size]."""
+        """The observations to act on next, float32 [seeds, environments, observation_size]."""
         return self._shaped(self._observation)
 
     @property
     def workers_lost(self) -> int:
-        """Workers that died and were replaced so far."""
+        """The number of workers that died and were replaced so far."""
         return self._workers.lost
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The numbers of the workers' processes."""
+        """The ids of the workers' processes."""
         return self._workers.pids
 
     def enter(self, task: int | Sequence[int] | np.ndarray) -> np.ndarray:
-        """All environments begin a task with its first episode; what to act on next.
+        """Begin the first episode of a task in all environments.
 
         Args:
-          task: its number in the stream, whose tasks follow one another over and over; or
-            [environments] such numbers, if those of a seed are to be in different tasks.
+          task: the number of the task in the stream, whose tasks repeat; or numbers
+            [environments], to put the environments of a seed into different tasks.
 
         Returns:
-          float32 [seeds, environments, observation_size].
+          The observations to act on next, float32 [seeds, environments, observation_size].
         """
         self._check_idle()
         tasks = np.asarray(task)
@@ -127,12 +129,12 @@ class Pool:
         return self.observation
 
     def step(self, actions: Any) -> HostTimestep:
-        """One step of all environments; those whose episode ended have restarted."""
+        """Step all environments once, and restart those whose episode ended."""
         self.step_async(actions)
         return self.step_wait()
 
     def step_async(self, actions: Any) -> None:
-        """Begins a step, for which `step_wait` waits.
+        """Begin a step, for which `step_wait` waits.
 
         Args:
           actions: float32 [seeds, environments, action_size] from (−1, 1), or int32
@@ -158,7 +160,7 @@ class Pool:
         self._stepping = True
 
     def step_wait(self) -> HostTimestep:
-        """What the step led to that was begun last."""
+        """Wait for the step that was begun last, and return its outcome."""
         self._check_open()
         if not self._stepping:
             raise RuntimeError("Pool: no step was begun; call step_async(actions) first.")
@@ -185,11 +187,13 @@ class Pool:
         return timestep
 
     def state(self) -> dict[str, np.ndarray]:
-        """Where all environments are, for checkpoints; shapes never change, also before a task.
+        """Return the states of all environments; checkpoints keep them.
+
+        The shapes never change, not even before the first task.
 
         Returns:
-          {name: [seeds, environments, …]}, in dtypes that JAX leaves as they are: "environment"
-          holds the 64-bit numbers of the environments as uint32 [.., 2·state_size].
+          {name: [seeds, environments, …]}, in dtypes that JAX does not convert: "environment"
+          has the 64-bit numbers of the environments as uint32 [.., 2·state_size].
         """
         self._check_idle()
         if self.stream.state_size and self._memory.task[0] >= 0:
@@ -198,12 +202,12 @@ class Pool:
         return {name: array.copy() for name, array in self._kept().items()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was called.
+        """Continue from a state.
 
         Environments that cannot be saved (`state_size` 0) begin a new episode instead.
 
         Args:
-          state: what `state` gave, of a pool of the same stream, seeds and environments.
+          state: the result of `state` of a pool with the same stream, seeds and environments.
         """
         self._check_idle()
         memory, kept = self._memory, self._kept()
@@ -226,12 +230,12 @@ class Pool:
         self._settle(began)
 
     def _kept(self) -> dict[str, np.ndarray]:
-        """What makes up the state, the pool's own memory."""
+        """Return the arrays of the state, which share the memory of the pool."""
         kept = _kept(self._memory, self._return)
         return {name: self._shaped(array) for name, array in kept.items()}
 
     def _settle(self, began: np.ndarray) -> None:
-        """Takes note of what the workers show, and of episodes that began, bool [count]."""
+        """Read the workers' observations, and reset the episodes that `began`, bool [count]."""
         self._observation = self._memory.observation.copy()
         self._return[began] = 0.0
         self._length[began] = 0
@@ -243,10 +247,10 @@ class Pool:
 
     def _check_open(self) -> None:
         if self._workers.closed:
-            raise RuntimeError("Pool: it is closed, by close(), an error or an interrupt.")
+            raise RuntimeError("Pool: close(), an error or an interrupt has closed the pool.")
 
     def _shaped(self, array: np.ndarray) -> np.ndarray:
-        """[count, …] as [seeds, environments, …], the same memory."""
+        """Return an array [count, …] as [seeds, environments, …] in the same memory."""
         return array.reshape(len(self.seeds), self.environments, *array.shape[1:])
 
 
@@ -255,8 +259,8 @@ def state_like(stream: HostStream, seeds: int, environments: int) -> dict[str, n
 
     Args:
       stream: the tasks.
-      seeds: how many.
-      environments: of each seed.
+      seeds: the number of seeds.
+      environments: the number of environments of a seed.
     """
     count = seeds * environments
     memory = Memory.on(bytearray(size(stream, count)), stream, count)
@@ -265,7 +269,7 @@ def state_like(stream: HostStream, seeds: int, environments: int) -> dict[str, n
 
 
 def _kept(memory: Memory, episode_return: np.ndarray) -> dict[str, np.ndarray]:
-    """What makes up the state of a pool, [count, …]."""
+    """Return the arrays of the state of a pool, [count, …]."""
     return {
         "task": memory.task,
         "episode": memory.episode,

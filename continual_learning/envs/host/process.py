@@ -1,4 +1,4 @@
-"""A worker as its pool sees it: a process to start, to ask, to wait for and to end."""
+"""A worker as its pool sees it: a process that the pool starts, commands, awaits and ends."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from continual_learning.envs.errors import WorkerError
 from continual_learning.envs.host.worker import BEGIN, FAILED, RESTORE, SAVE, STEP, Setup
 
 CODE = "from continual_learning.envs.host.worker import main; main()"
-# Workers share the cores among them; threads of one would only get in the way of the others.
+# The workers share the cores; the threads of one worker would only slow down the others.
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("MKL", "OMP", "OPENBLAS")}
 PATIENCE = 0.5
-"""Seconds between looks at whether a worker that says nothing is alive."""
+"""Seconds between two checks that a silent worker is alive."""
 REMINDER = 30.0
-"""Seconds without an answer after which it is said who is waited for."""
+"""Seconds without an answer after which a warning names the worker."""
 LIMIT = 600.0
-"""Seconds without an answer after which a worker is taken for lost."""
+"""Seconds without an answer after which a worker counts as lost."""
 
 _WORDS = {BEGIN: "begin an episode of", STEP: "step", SAVE: "save", RESTORE: "restore"}
 
 
 class WorkerLost(Exception):
-    """A worker died without a word, or does not answer; the message says how."""
+    """A worker died without an answer, or does not answer; the message describes how."""
 
 
 class WorkerProcess:
-    """Starts a worker.
+    """The process of a worker.
 
-    It is a fresh interpreter: a fork of a process that runs JAX may hang, and what
-    `multiprocessing` starts would import the user's program again, and JAX with it.
+    It is a fresh interpreter, because a fork of a process that runs JAX may hang, and a process of
+    `multiprocessing` would import the user's program again, and JAX with it.
 
     Args:
-      setup: which environments are its own.
-      file: descriptor of the shared memory.
-      limit: seconds without an answer after which it is lost.
+      setup: the settings of the worker.
+      file: the descriptor of the shared memory.
+      limit: the number of seconds without an answer after which the worker counts as lost.
     """
 
     def __init__(self, setup: Setup, file: int, limit: float = LIMIT):
@@ -56,26 +56,26 @@ class WorkerProcess:
             )
         self._socket, self._limit = ours, limit
         self._places, self._asked = setup.places, BEGIN
-        self.send(pickle.dumps(tuple(setup)))  # without a time limit: it may be large
+        self.send(pickle.dumps(tuple(setup)))  # without a time limit, since it may be large
         self._socket.settimeout(PATIENCE)
 
     @property
     def pid(self) -> int:
-        """Number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     def send(self, message: bytes) -> None:
-        """Asks for something; `receive` tells if nobody listened."""
+        """Send a command; `receive` raises an error if the worker is gone."""
         self._asked = message
         with contextlib.suppress(OSError):
             self._socket.sendall(message)
 
     def receive(self) -> None:
-        """Waits until it is done.
+        """Wait until the worker has executed the command.
 
         Raises:
-          WorkerError: it failed, with its traceback.
-          WorkerLost: it died, or did not answer in time and was killed.
+          WorkerError: the command failed; the message has the traceback.
+          WorkerLost: the worker died, or did not answer in time and was killed.
         """
         try:
             said = self._answer()
@@ -90,8 +90,9 @@ class WorkerProcess:
             raise WorkerLost(_how(self._process.returncode))
 
     def _answer(self) -> bytes:
-        """A byte, or none when there is nobody at the other end."""
-        looks = 0  # not the clock: this process may be stopped for a while, and the worker with it
+        """Return the byte that the worker answers, or no byte if the worker is gone."""
+        # Count the checks, not the time: this process and the worker may be stopped for a while.
+        looks = 0
         while True:
             try:
                 return self._socket.recv(1)
@@ -104,28 +105,28 @@ class WorkerProcess:
             if waited >= self._limit:
                 self._process.kill()
                 self.end()
-                raise WorkerLost(f"no answer for {waited:g} s, when it was to {self._task}")
+                raise WorkerLost(f"no answer for {waited:g} s, when it had to {self._task}")
             if looks == round(REMINDER / PATIENCE):
                 warnings.warn(
-                    f"A worker (process {self.pid}) has not answered for {waited:g} s: it is to "
-                    f"{self._task}. After {self._limit:g} s it is replaced.",
+                    f"A worker (process {self.pid}) has not answered for {waited:g} s: it has to "
+                    f"{self._task}. After {self._limit:g} s it will be replaced.",
                     RuntimeWarning,
                     stacklevel=5,
                 )
 
     @property
     def _task(self) -> str:
-        """What it was asked for, in words."""
+        """The last command, in words."""
         (seed, number), count = self._places[0], len(self._places)
         more = "" if count == 1 else f" and the {count - 1} after it"
         return f"{_WORDS[self._asked]} environment {number} of seed {seed}{more}"
 
     def close(self) -> None:
-        """Lets the worker end by itself; does not wait."""
+        """Let the worker end by itself, without waiting for it."""
         self._socket.close()
 
     def end(self, seconds: float = PATIENCE) -> None:
-        """Waits until it has ended, for a little while; then makes it."""
+        """Wait for the end of the worker, and kill it after that many seconds."""
         self.close()
         try:
             self._process.wait(seconds)
@@ -135,13 +136,16 @@ class WorkerProcess:
 
 
 def _lifeline() -> str:
-    """The process with which a worker ends; 0 for none, where that of a thread would be meant."""
+    """Return the id of the process with which a worker shall end.
+
+    It is 0 in a thread, since the worker would end with the thread and not with the process.
+    """
     alone = threading.current_thread() is threading.main_thread()
     return str(os.getpid() if alone else 0)
 
 
 def _how(code: int) -> str:
-    """How a process ended, in words."""
+    """Describe in words how a process ended."""
     if code >= 0:
         return f"exit code {code}"
     try:

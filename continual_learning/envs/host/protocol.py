@@ -1,4 +1,4 @@
-"""What an environment on the host is: one that is stepped by Python, not compiled by JAX."""
+"""The interface of an environment on the host, which Python steps and JAX does not compile."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 
 
 class HostTransition(NamedTuple):
-    """What a step of one environment led to.
+    """The outcome of a step of one environment.
 
     Attributes:
-      observation: float [observation_size], of the state reached, before any restart.
-      reward: of the step.
-      terminated: the state reached has no future.
-      truncated: the episode ends here all the same, as by a time limit.
-      metrics: what else to report; every name in the stream's `metrics`.
+      observation: float [observation_size], the observation of the state reached, before any
+        restart.
+      reward: the reward of the step.
+      terminated: whether the state reached has no future.
+      truncated: whether the episode ends here for another reason, such as a time limit.
+      metrics: further numbers to report, one for every name in the stream's `metrics`.
     """
 
     observation: np.ndarray
@@ -27,22 +28,22 @@ class HostTransition(NamedTuple):
 
 
 class HostEnvironment(Protocol):
-    """One environment of one task. Whoever steps it restarts it when an episode ends."""
+    """One environment of one task. The caller restarts it when an episode ends."""
 
     def reset(self, seed: int) -> np.ndarray:
-        """Begins an episode that depends on `seed` alone; observation [observation_size]."""
+        """Begin an episode that depends only on `seed`; return its first observation."""
         ...
 
     def step(self, action: np.ndarray) -> HostTransition:
-        """One step.
+        """Step the environment once.
 
         Args:
-          action: float32 [action_size] from (−1, 1); int32 [] where there are discrete `actions`.
+          action: float32 [action_size] in (−1, 1); int32 [] where there are discrete `actions`.
         """
         ...
 
     def close(self) -> None:
-        """Frees what it holds."""
+        """Free the resources of the environment."""
         ...
 
 
@@ -50,85 +51,87 @@ class ResumableEnvironment(HostEnvironment, Protocol):
     """An environment that can be saved in the middle of an episode."""
 
     def get_state(self) -> np.ndarray:
-        """Everything that later steps of the episode read, float64 [state_size or less]."""
+        """Return everything that later steps of the episode read, float64 [≤ state_size]."""
         ...
 
     def set_state(self, state: np.ndarray) -> None:
-        """Goes on where `get_state` was called, float64 [state_size], zeros after what it gave."""
+        """Continue from a state of `get_state`, padded with zeros to float64 [state_size]."""
         ...
 
 
 class HostStream(Protocol):
     """Tasks for environments on the host, one after the other.
 
-    It is pickled once for every worker, where it must not import JAX.
+    Every worker gets a pickled copy of the stream, which must not import JAX there.
 
     Attributes:
-      names: of the tasks, in their order.
-      observation_size: entries of an observation.
-      action_size: entries of an action; 1 where actions are discrete.
-      actions: how many discrete actions there are; None where they are continuous.
-      metrics: names of what a step reports besides.
-      state_size: entries that a state needs at most in any task; 0 if environments cannot be
-        saved. Otherwise they are `ResumableEnvironment`s.
+      names: the names of the tasks, in their order.
+      observation_size: the number of entries of an observation.
+      action_size: the number of entries of an action; 1 if actions are discrete.
+      actions: the number of discrete actions; None if actions are continuous.
+      metrics: the names of the further numbers that a step reports.
+      state_size: the largest number of entries of a state in any task. It is 0 if environments
+        cannot be saved; otherwise they are `ResumableEnvironment`s.
     """
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the tasks, in their order."""
+        """The names of the tasks, in their order."""
         ...
 
     @property
     def observation_size(self) -> int:
-        """Entries of an observation."""
+        """The number of entries of an observation."""
         ...
 
     @property
     def action_size(self) -> int:
-        """Entries of an action."""
+        """The number of entries of an action."""
         ...
 
     @property
     def actions(self) -> int | None:
-        """How many discrete actions there are, if they are discrete."""
+        """The number of discrete actions; None if actions are continuous."""
         ...
 
     @property
     def metrics(self) -> Sequence[str]:
-        """Names of what a step reports besides."""
+        """The names of the further numbers that a step reports."""
         ...
 
     @property
     def state_size(self) -> int:
-        """Entries that a state needs at most."""
+        """The largest number of entries of a state."""
         ...
 
     def make(self, task: int, seed: int, number: int) -> HostEnvironment:
         """Return an environment.
 
         Args:
-          task: its index in `names`.
-          seed: of the training run, for what all its environments share, such as a set of goals.
-          number: of the environment among those of the seed, from 0.
+          task: the index of the task in `names`.
+          seed: the seed of the training run, for properties that all its environments share, such
+            as a set of goals.
+          number: the number of the environment among those of the seed, from 0.
         """
         ...
 
 
 class HostTimestep(NamedTuple):
-    """What a step of all environments led to; everything [seeds, environments, …].
+    """The outcome of a step of all environments; all arrays are [seeds, environments, …].
 
-    The words are those of `Timestep`, in NumPy.
+    The names are the same as in `Timestep`; the arrays are NumPy's.
 
     Attributes:
-      observation: float32 [seeds, environments, observation_size], of the state reached, before
-        any restart.
+      observation: float32 [seeds, environments, observation_size], the observations of the states
+        reached, before any restart.
       reward: float32.
-      terminated: bool, the state reached has no future.
-      truncated: bool, the episode was ended all the same (never together with `terminated`).
-      episode_return, episode_length: of the episode so far; of the whole one where it ended.
-      metrics: {name: float32}, of the environment.
-      invalid: bool, the episode was truncated because the step gave numbers that are not finite,
-        in a pool that ends such episodes.
+      terminated: bool, whether the state reached has no future.
+      truncated: bool, whether the episode ended for another reason (never together with
+        `terminated`).
+      episode_return, episode_length: the return and the length of the episode up to this step.
+      metrics: {name: float32}, the metrics of the environment.
+      invalid: bool, whether the episode was truncated because the step gave numbers that are not
+        finite, in a pool that ends such episodes.
     """
 
     observation: np.ndarray
@@ -142,5 +145,5 @@ class HostTimestep(NamedTuple):
 
     @property
     def ended(self) -> np.ndarray:
-        """Where an episode ended, bool [seeds, environments]."""
+        """Whether the episode ended, bool [seeds, environments]."""
         return self.terminated | self.truncated

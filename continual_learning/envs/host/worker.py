@@ -1,4 +1,4 @@
-"""A worker: a process that steps some environments of a pool. It never imports JAX."""
+"""A worker: a process that steps some environments of a pool and never imports JAX."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from continual_learning.envs.host.lifeline import end_with
 from continual_learning.envs.host.memory import Memory
 from continual_learning.envs.host.protocol import HostStream
 
-# What a pool asks for, a byte; arguments and results are in the memory.
+# A pool sends its command as a byte; arguments and results are in the shared memory.
 BEGIN, STEP, SAVE, RESTORE = b"b", b"s", b"g", b"r"
-# The answer; a traceback follows a failure.
+# A worker answers with a byte; a traceback follows a failure.
 DONE, FAILED = b".", b"!"
 
 
 class Setup(NamedTuple):
-    """What a worker is told at its start.
+    """The settings that a worker receives at its start.
 
     Attributes:
-      stream: pickled `HostStream`.
-      total: environments of the whole pool.
-      first: number of the worker's first environment among them.
-      places: (seed, number among the seed's environments) of each of its own.
-      end_invalid: whether a step whose numbers are not finite ends its episode; else it is an
+      stream: the pickled `HostStream`.
+      total: the number of environments of the whole pool.
+      first: the number of the worker's first environment among them.
+      places: (seed, number among the seed's environments) for every environment of the worker.
+      end_invalid: whether a step whose numbers are not finite ends its episode; otherwise it is an
         error.
     """
 
@@ -42,16 +42,23 @@ class Setup(NamedTuple):
 
 
 def episode_seed(seed: int, environment: int, task: int, episode: int) -> int:
-    """What an episode depends on, as one number that any generator takes (31 bits)."""
+    """Return the seed of an episode, a number of 31 bits, which any generator takes.
+
+    Args:
+      seed: the seed of the training run.
+      environment: the number of the environment among those of the seed.
+      task: the number of the task.
+      episode: the number of the episode in the task.
+    """
     return int(np.random.SeedSequence((seed, environment, task, episode)).generate_state(1)[0]) >> 1
 
 
 class Worker:
-    """Does what a pool asks for.
+    """Executes the commands of a pool.
 
     Args:
-      setup: which environments are its own.
-      file: descriptor of the shared memory.
+      setup: the settings, which name the environments of the worker.
+      file: the descriptor of the shared memory.
     """
 
     def __init__(self, setup: Setup, file: int):
@@ -64,7 +71,7 @@ class Worker:
         self._made = [-1] * len(setup.places)
 
     def run(self, command: bytes) -> None:
-        """Answers one command for all its environments."""
+        """Execute a command for all environments of the worker."""
         action = {
             BEGIN: self._begin,
             STEP: self._step,
@@ -80,7 +87,7 @@ class Worker:
                 raise
 
     def _told(self, index: int) -> str:
-        """Which environment it is, and when."""
+        """Return a sentence that names an environment and its step, for a traceback."""
         seed, number = self._places[index]
         task, episode = self._memory.task[index], self._memory.episode[index]
         name = self._stream.names[int(task) % len(self._stream.names)]
@@ -116,7 +123,7 @@ class Worker:
             self._begin(index)
 
     def _cut(self, index: int) -> None:
-        """Ends an episode before the step that gave numbers that are not finite."""
+        """End an episode before the step whose numbers are not finite."""
         memory = self._memory
         if not self._end_invalid:
             raise ValueError(
@@ -130,7 +137,16 @@ class Worker:
         memory.terminated[index], memory.truncated[index] = False, True
 
     def _take(self, name: str, index: int, value: Any) -> None:
-        """Puts what an environment gave into the memory, unless it has another shape or type."""
+        """Write a result of an environment into the memory.
+
+        Args:
+          name: the array of the memory.
+          index: the environment.
+          value: the result.
+
+        Raises:
+          ValueError: the result has another shape or type than the array.
+        """
         place = getattr(self._memory, name)
         try:
             given = np.asarray(value)
@@ -143,14 +159,14 @@ class Worker:
                 f"{given.dtype} {list(given.shape)}" if given.dtype.kind in "biuf" else repr(value)
             )
             raise ValueError(f"The {told} must be {expected}, got {got:.200}.")
-        with np.errstate(over="ignore"):  # it is infinite then, which is told
+        with np.errstate(over="ignore"):  # the number becomes infinite, and `_step` reports it
             place[index] = given
 
     def _save(self, index: int) -> None:
         state = np.asarray(self._environments[index].get_state(), np.float64)
         if state.ndim != 1 or state.size > self._stream.state_size:
             raise ValueError(
-                f"get_state gave an array {list(state.shape)}, the stream promised at most "
+                f"get_state returned an array {list(state.shape)}, but the stream promised at most "
                 f"[{self._stream.state_size}] (state_size)."
             )
         self._memory.state[index] = 0.0
@@ -160,7 +176,7 @@ class Worker:
         self._environment(index).set_state(self._memory.state[index].copy())
 
     def _environment(self, index: int) -> Any:
-        """That of the task it is to be in, made if it is not there yet."""
+        """Return the environment `index` for its current task; make it if necessary."""
         task = int(self._memory.task[index]) % len(self._stream.names)
         if self._made[index] != task:
             if self._environments[index] is not None:
@@ -171,14 +187,15 @@ class Worker:
 
 
 def main() -> None:
-    """Serves the pool at the socket `argv[1]` with the memory `argv[2]` until it is gone.
+    """Serve the pool at the socket `argv[1]` with the memory `argv[2]` until the pool is gone.
 
-    An environment that never comes back would not notice: so this ends with the process `argv[3]`.
+    An environment that never returns would not notice the end of the pool, so the worker also ends
+    with the process `argv[3]`.
     """
     parent = int(sys.argv[3])
     if parent and not end_with(parent):
         return
-    # Ctrl-C reaches the whole group; when to stop is the pool's affair.
+    # Ctrl-C reaches the whole process group, but the pool decides when its workers stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=int(sys.argv[1])) as pool, pool.makefile("rb") as asked:
         try:
@@ -187,6 +204,6 @@ def main() -> None:
                 worker.run(command)
                 pool.sendall(DONE)
         except Exception:
-            with contextlib.suppress(OSError):  # there may be no pool any more
+            with contextlib.suppress(OSError):  # the pool may be gone
                 pool.sendall(FAILED + traceback.format_exc().encode())
                 pool.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""All workers of a pool: what they share, and what happens when one of them dies."""
+"""The workers of a pool, their shared memory, and the replacement of a worker that dies."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from continual_learning.envs.host.protocol import HostStream
 from continual_learning.envs.host.worker import BEGIN, Setup
 
 try:
-    # It can send functions of a script or a notebook, which no worker could import.
+    # cloudpickle can send functions of a script or a notebook, which no worker could import.
     import cloudpickle as sending
 except ModuleNotFoundError:
     import pickle as sending
 
 MOST_LOST = 10
-"""Workers that lose more of them than this give up."""
+"""The number of workers that may die before a pool gives up."""
 
 
 class Workers:
-    """Starts workers, each for some environments.
+    """Processes that share the environments of a pool.
 
     Args:
       stream: the tasks.
-      places: (seed, number among the seed's environments) of every environment.
-      count: processes; by default one per core, and no more than there are environments.
-      end_invalid: as of a worker's `Setup`.
-      limit: seconds without an answer after which a worker is replaced.
+      places: (seed, number among the seed's environments) for every environment.
+      count: the number of processes; by default one per core, and at most one per environment.
+      end_invalid: the same as in `Setup`.
+      limit: the number of seconds without an answer after which a worker is replaced.
 
     Attributes:
-      memory: what is shared with them.
-      lost: workers that died and were replaced so far.
+      memory: the memory that they share.
+      lost: the number of workers that died and were replaced so far.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Workers:
         total = len(places)
         try:
             sent = sending.dumps(stream)
-        except Exception as error:  # whatever a user's classes raise
+        except Exception as error:  # the classes of a user may raise any exception
             raise ValueError(f"Pool: the stream cannot be sent to workers: {error}.") from error
-        # A file without a name: nothing of it stays, however the process ends.
+        # A file without a name disappears with the process, however the process ends.
         self._file = tempfile.TemporaryFile(dir=_memory_folder())  # noqa: SIM115
         self._file.truncate(size(stream, total))
         self.memory = Memory.over(self._file.fileno(), stream, total)
@@ -74,37 +74,37 @@ class Workers:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The numbers of the processes."""
+        """The ids of the processes."""
         return tuple(process.pid for process in self._processes)
 
     @property
     def closed(self) -> bool:
-        """Whether they have ended."""
+        """Whether the workers have ended."""
         return not self._end.alive
 
     def close(self) -> None:
-        """Ends them."""
+        """End the workers."""
         self._end()
 
     def ask(self, command: bytes) -> np.ndarray:
-        """Has all do something; as `wait`."""
+        """Send a command to all workers and wait for them; the result is that of `wait`."""
         self.begin(command)
         return self.wait()
 
     def begin(self, command: bytes) -> None:
-        """Has all begin something, for which `wait` waits."""
+        """Send a command to all workers; `wait` waits for its end."""
         for process in self._processes:
             process.send(command)
 
     def wait(self) -> np.ndarray:
-        """Waits for all of them.
+        """Wait for the answers of all workers.
 
         Returns:
-          bool [total], the environments whose worker died and was replaced: they are at the start
-          of their next episode.
+          bool [total], whether the worker of an environment died and was replaced; the environment
+          then is at the start of its next episode.
 
         Raises:
-          WorkerError: an environment failed, or too many workers died; all have ended.
+          WorkerError: an environment failed, or too many workers died; all workers have ended.
         """
         cut = np.zeros(len(self.memory.task), bool)
         try:
@@ -115,7 +115,7 @@ class Workers:
                     self._replace(index, error)
                     cut[self._parts[index]] = True
         except BaseException:
-            # Some answers would be left over, also after Ctrl-C.
+            # Unread answers would confuse the next command, also after Ctrl-C.
             self.close()
             raise
         return cut
@@ -123,7 +123,7 @@ class Workers:
     def _replace(self, index: int, error: WorkerLost) -> None:
         self.lost += 1
         if self.lost > MOST_LOST:
-            raise WorkerError(f"{self.lost} workers died, the last one by {error}.")
+            raise WorkerError(f"{self.lost} workers died, the last one with {error}.")
         process = WorkerProcess(self._setups[index], self._file.fileno(), self._limit)
         self._processes[index] = process
         self.memory.episode[self._parts[index]] += 1
@@ -132,12 +132,12 @@ class Workers:
             process.receive()
         except WorkerLost as again:
             raise WorkerError(
-                f"A worker died ({error}), and so did the one in its place ({again}) before its "
-                "environments had begun. What they wrote to stderr may say why."
+                f"A worker died ({error}), and so did its replacement ({again}) before its "
+                "environments had begun. Their output on stderr may say why."
             ) from None
         warnings.warn(
             f"A worker died ({error}) and was replaced; the episodes of its "
-            f"{len(self._setups[index].places)} environments were cut.",
+            f"{len(self._setups[index].places)} environments were cut off.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -153,12 +153,12 @@ def _end(processes: list[WorkerProcess], file: Any) -> None:
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _memory_folder() -> str | None:
-    """Where files are memory, if there is such a folder."""
+    """Return the folder whose files are in memory, or None if there is no such folder."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -1,8 +1,8 @@
-"""The five games of MinAtar (Young & Tian, 2019) as pure functions, equal to the original's.
+"""The games of MinAtar (Young & Tian 2019, arXiv 1903.03176) as pure functions.
 
-They are written from the rules, not built on gymnax: its Seaquest differs from the original, its
-draws happen inside its steps, so that they cannot be given, and it brings Gymnasium and plotting
-libraries along.
+They follow the rules of the original exactly. They are not built on gymnax, because its Seaquest
+differs from the original, its steps draw their random numbers themselves, so that a test cannot set
+them, and it requires Gymnasium and plotting libraries.
 """
 
 from continual_learning.envs.minatar.board import ACTIONS

@@ -1,8 +1,8 @@
-"""Asterix: collect gold and keep clear of enemies, which cross the board from both sides.
+"""Asterix: the player collects gold and avoids enemies, which cross the board from both sides.
 
-The player moves in four directions on rows 1 … 8. On each of these rows at most one thing is on
-its way from one side to the other: an enemy, or (one in three) gold. Gold is worth 1; touching an
-enemy ends the game. With ramping, things appear and move ever more often.
+The player moves in four directions on rows 1 … 8. On every row, at most one thing moves from one
+side to the other: an enemy, or (one in three) gold. Gold is worth 1, and an enemy that touches the
+player ends the game. With ramping, things appear and move more and more often.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ SPAWN_EVERY, MOVE_EVERY, RAMP_EVERY = 10, 5, 100
 
 
 class State(NamedTuple):
-    """Where everything is; timers count down.
+    """The state of a game; timers count down.
 
     Attributes:
       x, y: int32, the player's column and row.
-      present, right, gold: bool [8], of the thing on each of the rows 1 … 8: whether there is
-        one, whether it goes to the right, whether it is gold.
-      column: int32 [8], where it is.
-      spawn_every, move_every: int32, how often things appear and move.
+      present, right, gold: bool [8], for the rows 1 … 8: whether there is a thing, whether it
+        moves to the right, whether it is gold.
+      column: int32 [8], the columns of the things.
+      spawn_every, move_every: int32, the steps between two appearances and between two moves.
       spawn_timer, move_timer, ramp_timer: int32.
-      ramped: int32, how often it has become harder.
+      ramped: int32, how often the game has become harder.
     """
 
     x: jax.Array
@@ -60,11 +60,11 @@ class State(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What appears, if something does.
+    """The next thing to appear.
 
     Attributes:
-      right, gold: bool [], where it goes to, what it is.
-      place: float32 [] in [0, 1), which of the free rows it takes.
+      right, gold: bool [], whether it moves to the right, whether it is gold.
+      place: float32 [] in [0, 1), which decides its row among the free ones.
     """
 
     right: jax.Array
@@ -73,12 +73,12 @@ class Draws(NamedTuple):
 
 
 def draw(uniform: jax.Array) -> Draws:
-    """Either side is equally likely, one in three is gold, all free rows are equally likely."""
+    """Draw a thing: both sides and all free rows are equally likely, and one in three is gold."""
     return Draws(uniform[0] < 1 / 2, uniform[1] < 1 / 3, uniform[2])
 
 
 def start(draws: Draws) -> State:
-    """The player alone, in the middle."""
+    """Return a board with only the player, in the middle."""
     none = jnp.zeros(ROWS, bool)
     return State(
         x=number(5),
@@ -99,7 +99,7 @@ def start(draws: Draws) -> State:
 def step(
     draws: Draws, state: State, action: jax.Array, ramping: bool
 ) -> tuple[State, jax.Array, jax.Array]:
-    """(next state, reward, whether it is over)."""
+    """Return the next state, the reward and whether the game is over; see `Game.step`."""
     spawns = state.spawn_timer == 0
     new = spawns & _chosen(~state.present, draws.place)
     present = state.present | new
@@ -110,7 +110,7 @@ def step(
     x = jnp.clip(state.x + towards(action, LEFT, RIGHT), 0, SIZE - 1)
     y = jnp.clip(state.y + towards(action, UP, DOWN), 1, ROWS)
 
-    # Things are met where they are and, if they move, once more where they come to.
+    # The player meets a thing in its cell and, if it moves, also in its next cell.
     moves = state.move_timer == 0
     same_row = jnp.arange(1, ROWS + 1) == y
     met = present & same_row & (column == x)
@@ -144,7 +144,7 @@ def step(
 
 
 def observe(state: State) -> jax.Array:
-    """Bool [10, 10, 4]."""
+    """Return the observation, bool [10, 10, 4]."""
     behind = state.column - jnp.where(state.right, 1, -1)
     channels = (
         at(state.y, state.x),
@@ -156,12 +156,12 @@ def observe(state: State) -> jax.Array:
 
 
 def _drawn(present: jax.Array, column: jax.Array) -> jax.Array:
-    """What is in the columns [8] of the rows 1 … 8, bool [10, 10]."""
+    """Return a board with the cells in the columns [8] of the rows 1 … 8, bool [10, 10]."""
     rows = present[:, None] & (jnp.arange(SIZE)[None, :] == column[:, None])
     return jnp.pad(rows, ((1, 1), (0, 0)))
 
 
 def _chosen(free: jax.Array, place: jax.Array) -> jax.Array:
-    """Bool [8], the one of the free rows that `place` stands for; none, if none is free."""
+    """Return the free row that `place` chooses, bool [8]; no row if none is free."""
     rank = below(place, jnp.sum(free, dtype=jnp.int32))
     return free & (jnp.cumsum(free, dtype=jnp.int32) - 1 == rank)

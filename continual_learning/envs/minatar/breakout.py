@@ -1,10 +1,10 @@
-"""Breakout: keep a ball in play with a paddle and break bricks.
+"""Breakout: the player keeps a ball in play with a paddle and breaks bricks.
 
-The ball moves along diagonals, and is reflected by walls, by bricks and by the paddle on the
-bottom row. Three rows of ten bricks; one broken is worth 1. When all are broken, three new rows
-appear as the ball next reaches the bottom row. A ball that has just broken a brick breaks no other
-one before it has been in a free cell. It is over when the ball reaches the bottom row and the
-paddle is not there. Difficulty does not ramp.
+The ball moves along diagonals; walls, bricks and the paddle on the bottom row reflect it. There
+are three rows of ten bricks, and a broken brick is worth 1. When all are broken, three new rows
+appear the next time that the ball reaches the bottom row. A ball that has just broken a brick
+breaks no other one before it has been in a free cell. The game is over when the ball reaches the
+bottom row and the paddle is not there. Difficulty does not ramp.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ BOTTOM = SIZE - 1
 
 
 class State(NamedTuple):
-    """Where everything is.
+    """The state of a game.
 
     Attributes:
-      paddle: int32, its column.
+      paddle: int32, the column of the paddle.
       x, y: int32, the ball's column and row.
-      right, down: bool, where the ball goes to.
-      last_x, last_y: int32, where it was a step before.
+      right, down: bool, whether the ball moves to the right, whether it moves down.
+      last_x, last_y: int32, the ball's column and row a step before.
       bricks: bool [10, 10].
-      struck: bool, the ball is still among the bricks after it broke one.
+      struck: bool, whether the ball is still among the bricks after it broke one.
     """
 
     paddle: jax.Array
@@ -46,22 +46,22 @@ class State(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What is random: the start alone.
+    """The random events of a game; only its start is random.
 
     Attributes:
-      from_right: bool [], the ball starts on the right, else on the left.
+      from_right: bool [], whether the ball starts on the right or on the left.
     """
 
     from_right: jax.Array
 
 
 def draw(uniform: jax.Array) -> Draws:
-    """Either side is equally likely."""
+    """Draw the side on which the ball starts; both are equally likely."""
     return Draws(uniform[0] >= 1 / 2)
 
 
 def start(draws: Draws) -> State:
-    """The ball on one side, below the bricks, on its way down to the other one."""
+    """Return a state whose ball is on one side, below the bricks, and moves down to the other."""
     x = jnp.where(draws.from_right, SIZE - 1, 0)
     return State(
         paddle=number(4),
@@ -79,7 +79,7 @@ def start(draws: Draws) -> State:
 def step(
     draws: Draws, state: State, action: jax.Array, ramping: bool
 ) -> tuple[State, jax.Array, jax.Array]:
-    """(next state, reward, whether it is over)."""
+    """Return the next state, the reward and whether the game is over; see `Game.step`."""
     paddle = jnp.clip(state.paddle + towards(action, LEFT, RIGHT), 0, SIZE - 1)
     ahead_x = state.x + jnp.where(state.right, 1, -1)
     ahead_y = state.y + jnp.where(state.down, 1, -1)
@@ -91,7 +91,7 @@ def step(
     brick = jnp.any(state.bricks & ahead)
     breaks = brick & ~state.struck
     bottom = (ahead_y == BOTTOM) & ~brick
-    # Under the ball the paddle sends it on its way, at the tip back where it came from.
+    # A paddle under the ball reflects it upward; the tip of the paddle sends it back.
     middle = bottom & (state.x == paddle)
     tip = bottom & ~middle & (x == paddle)
 
@@ -112,7 +112,7 @@ def step(
 
 
 def observe(state: State) -> jax.Array:
-    """Bool [10, 10, 4]."""
+    """Return the observation, bool [10, 10, 4]."""
     channels = (
         at(BOTTOM, state.paddle),
         at(state.y, state.x),
@@ -123,6 +123,6 @@ def observe(state: State) -> jax.Array:
 
 
 def _wall() -> jax.Array:
-    """Three rows of bricks, bool [10, 10]."""
+    """Return three rows of bricks, bool [10, 10]."""
     line = jnp.arange(SIZE)
     return jnp.broadcast_to(((line >= 1) & (line <= 3))[:, None], (SIZE, SIZE))

@@ -1,4 +1,4 @@
-"""The games of MinAtar as one environment, whose task parameter says which is played."""
+"""The games of MinAtar as one environment, whose task parameter selects the game."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ GAMES: dict[str, Game] = {
         "freeway": freeway,
     }.items()
 }
-CHANNELS = 10  # of the game with the most
+CHANNELS = 10  # the channels of the game that has the most
 
 
 class State(NamedTuple):
-    """A game, whichever it is.
+    """The state of any game.
 
     Attributes:
-      game: uint8 [bytes], the game's own state.
-      action: int32 [], the last one, which may stick.
+      game: uint8 [bytes], the state of the game itself.
+      action: int32 [], the last action, which may be repeated.
     """
 
     game: jax.Array
@@ -42,16 +42,16 @@ class State(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class MinAtar:
-    """Games with one kind of state, of observation and of action, played by one program.
+    """Games whose states, observations and actions have one form, so that one program runs them.
 
-    An observation is the board [10, 10, 10], flat: the channels of the game, then empty ones. The
-    six actions are those of `board.ACTIONS`, in every game.
+    An observation is the flattened board [10, 10, 10]: the channels of the game, then empty ones.
+    The six actions are those of `board.ACTIONS` in every game.
 
     Attributes:
-      games: names; the task parameter `game` is an index into them.
-      sticky: how likely it is that the action before is repeated instead. At the start of an
-        episode that is to do nothing.
-      ramping: games that can become harder while they are played do.
+      games: the names of the games; the task parameter `game` is an index into them.
+      sticky: the probability that a step repeats the previous action (Machado et al. 2018, arXiv
+        1709.06009). At the start of an episode, the previous action is to do nothing.
+      ramping: whether the games that can become harder while they are played do so.
     """
 
     games: tuple[str, ...] = ("space_invaders", "asterix", "seaquest")
@@ -76,22 +76,29 @@ class MinAtar:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """The first game, unless a stream says otherwise."""
+        """The task parameters, with their usual values: the first game."""
         return {"game": 0.0}
 
     def reset(self, key: jax.Array, task: Task) -> State:
-        """A first state."""
+        """Return the first state of an episode."""
         uniform = jax.random.uniform(key, (UNIFORMS,))
         return State(self._play("start", task, uniform), jnp.zeros((), jnp.int32))
 
     def observe(self, state: State, task: Task) -> jax.Array:
-        """Zeros and ones, float32 [1000]."""
+        """Return the observation of a state, zeros and ones, float32 [1000]."""
         return self._play("observe", task, state.game).astype(jnp.float32)
 
     def step(
         self, key: jax.Array, state: State, action: jax.Array, task: Task
     ) -> tuple[State, Transition]:
-        """The next state, and what the step led to; `action` is int32 []."""
+        """Return the next state and the outcome of the step.
+
+        Args:
+          key: the key for everything random in the step.
+          state: the state of one environment.
+          action: int32 [], an index into `board.ACTIONS`.
+          task: {"game": float32 []}.
+        """
         uniform = jax.random.uniform(key, (1 + UNIFORMS,))
         action = jnp.where(uniform[0] < self.sticky, state.action, action.astype(jnp.int32))
         game, observation, reward, over = self._play(
@@ -112,7 +119,7 @@ class MinAtar:
 
 @dataclasses.dataclass(frozen=True)
 class _Packed:
-    """A game whose states and observations have the size of those of all games."""
+    """A game whose states and observations have the same size as those of all other games."""
 
     rules: Game
     length: int
@@ -137,6 +144,6 @@ class _Packed:
 
 @functools.cache
 def layout(rules: Game) -> Any:
-    """Shapes and types of a game's state."""
+    """Return the shapes and types of a game's state."""
     uniform = jax.ShapeDtypeStruct((UNIFORMS,), jnp.float32)
     return jax.eval_shape(lambda uniform: rules.start(rules.draw(uniform)), uniform)

@@ -1,10 +1,10 @@
-"""Freeway: cross eight lanes of traffic.
+"""Freeway: a chicken crosses eight lanes of traffic.
 
-The chicken starts on the bottom row and can move up or down every third step. Each of the rows
-1 … 8 has a car that drives to one side and comes back on the other; the slowest moves every sixth
-step, the fastest every second one. Reaching the top is worth 1, brings the chicken back to the
-bottom, and gives the cars new speeds. One that is run over is back at the bottom as well. It is
-over after 2,501 steps. Difficulty does not ramp.
+The chicken starts on the bottom row and can move up or down every third step. Every row 1 … 8 has
+a car that drives to one side and comes back on the other; the slowest moves every sixth step, the
+fastest every second one. Reaching the top is worth 1, brings the chicken back to the bottom, and
+gives the cars new speeds. A chicken that is run over also returns to the bottom. The game is over
+after 2,501 steps. Difficulty does not ramp.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ TIME_LIMIT = 2500
 
 
 class State(NamedTuple):
-    """Where everything is; timers count down.
+    """The state of a game; timers count down.
 
     Attributes:
       y: int32, the chicken's row.
-      rest: int32, steps until it can move.
-      time: int32, steps that are left.
-      column: int32 [8], of the cars on the rows 1 … 8.
-      timer: int32 [8], steps until a car moves.
-      speed: int32 [8], steps that it waits between two moves, below 0 if it drives left.
+      rest: int32, the number of steps until it can move.
+      time: int32, the number of steps that are left.
+      column: int32 [8], the columns of the cars on the rows 1 … 8.
+      timer: int32 [8], the number of steps until a car moves.
+      speed: int32 [8], the number of steps that a car waits between two moves, negative if it
+        drives left.
     """
 
     y: jax.Array
@@ -59,20 +60,20 @@ class Draws(NamedTuple):
     """New speeds, at the start and when the chicken has crossed.
 
     Attributes:
-      speed: int32 [8], each in -5 … -1 or 1 … 5.
+      speed: int32 [8], numbers in -5 … -1 or 1 … 5.
     """
 
     speed: jax.Array
 
 
 def draw(uniform: jax.Array) -> Draws:
-    """All ten speeds are equally likely."""
+    """Draw the speeds of the cars; all ten speeds are equally likely."""
     drawn = below(uniform[:CARS], 2 * SLOWEST)
     return Draws(jnp.where(drawn < SLOWEST, drawn - SLOWEST, drawn - SLOWEST + 1))
 
 
 def start(draws: Draws) -> State:
-    """All cars on the left."""
+    """Return a state with all cars on the left."""
     return State(
         y=number(BOTTOM),
         rest=number(REST),
@@ -86,7 +87,7 @@ def start(draws: Draws) -> State:
 def step(
     draws: Draws, state: State, action: jax.Array, ramping: bool
 ) -> tuple[State, jax.Array, jax.Array]:
-    """(next state, reward, whether it is over)."""
+    """Return the next state, the reward and whether the game is over; see `Game.step`."""
     walks = ((action == UP) | (action == DOWN)) & (state.rest == 0)
     y = jnp.clip(state.y + walks * towards(action, UP, DOWN), 0, BOTTOM)
     crossed = y == 0
@@ -96,7 +97,7 @@ def step(
 
     drives = timer == 0
     column = (state.column + drives * jnp.sign(speed)) % SIZE
-    # A car runs over what is in its way before or after it moves.
+    # A car runs over a chicken in its cell before or after it moves.
     in_the_way = (state.column == COLUMN) | (column == COLUMN)
     run_over = jnp.any(in_the_way & (jnp.arange(1, CARS + 1) == y))
     after = State(
@@ -111,7 +112,7 @@ def step(
 
 
 def observe(state: State) -> jax.Array:
-    """Bool [10, 10, 7]."""
+    """Return the observation, bool [10, 10, 7]."""
     line = jnp.arange(SIZE)
     cars = line[None, :] == state.column[:, None]
     behind = line[None, :] == ((state.column - jnp.sign(state.speed)) % SIZE)[:, None]

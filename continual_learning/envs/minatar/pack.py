@@ -1,4 +1,4 @@
-"""States of any game as bytes, so that all games share one kind of state."""
+"""Conversion of the states of games to bytes, so that all games have states of the same form."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import jax.numpy as jnp
 
 
 def size(like: Any) -> int:
-    """Bytes that a pytree like this takes."""
+    """Return the number of bytes of a pytree."""
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(like))
 
 
 def pack(tree: Any, length: int) -> jax.Array:
-    """Uint8 [length]: the leaves one after the other, then zeros."""
+    """Pack a pytree into uint8 [length]: its leaves one after the other, then zeros."""
     parts = [_bytes(x) for x in jax.tree.leaves(tree)]
     parts.append(jnp.zeros(length - size(tree), jnp.uint8))
     return jnp.concatenate(parts)
 
 
 def unpack(packed: jax.Array, like: Any) -> Any:
-    """The pytree that was packed; `like` says its structure, shapes and types."""
+    """Unpack a pytree whose structure, shapes and types are those of `like`."""
     leaves, tree = jax.tree.flatten(like)
     out, position = [], 0
     for leaf in leaves:

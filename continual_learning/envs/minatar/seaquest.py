@@ -1,17 +1,19 @@
-"""Seaquest: shoot fish and submarines, collect divers, and surface before the air runs out.
+"""Seaquest: the player shoots enemies, collects divers, and surfaces before the air runs out.
 
-The player's submarine is two cells long. Fish and enemy submarines (one in three, which fire
-torpedoes) cross the rows 1 … 8, and one shot is worth 1. Divers cross them too, and are picked up
-by touching them, six at most. Air lasts for 200 steps. Surfacing brings fresh air, costs one diver
-and, with ramping, lets enemies come and move more often; with six divers on board it costs all of
-them and is worth the cells of the air gauge. It is over when an enemy or a torpedo touches the
-submarine's front, when there is no air, or when it surfaces without divers.
+The player's submarine is two cells long. Fish and enemy submarines cross the rows 1 … 8; one enemy
+in three is a submarine, which fires torpedoes. Shooting an enemy is worth 1. Divers cross these
+rows too, and the player picks them up by touching them, up to six. Air lasts for 200 steps.
+Surfacing brings fresh air, costs one diver and, with ramping, makes enemies come and move more
+often; with six divers on board it costs all of them and is worth the cells of the air gauge. The
+game is over when an enemy or a torpedo touches the submarine's front, when there is no air, or
+when the submarine surfaces without divers.
 
-Facts that make a small state without lists, each a consequence of how things appear and move:
-enemies on a row all go the same way, and no two of a kind share a cell and the steps until they
-move, since those that can be in one cell moved into it in different steps; of those in a cell, the
-one that has been there longest moves first. Shots never share a cell. Divers appear every 30
-steps, need 60 to cross, and move every 6: all at once, and there are two at most.
+The state is small and needs no lists, because the way in which things appear and move has these
+consequences: All enemies on a row move in the same direction. Two enemies of one kind never share
+both a cell and the number of steps until they move, since they moved into the cell in different
+steps; the enemy that has been in a cell longest moves first. Shots never share a cell. Divers
+appear every 30 steps, need 60 to cross, and all move at once every 6 steps, so there are at most
+two.
 """
 
 from __future__ import annotations
@@ -57,32 +59,33 @@ COOLDOWN = 5
 TORPEDO_EVERY = 11
 DIVER_EVERY, DIVER_MOVES_EVERY = 30, 6
 SPAWN_EVERY, SLOWEST, FASTEST = 20, 5, 2
-BITS = 4  # of an enemy
-ONE_ENEMY, LOWEST = 0xF, 0x111111  # all of its bits, the lowest bit of each
-AWAY = -2  # column of a diver that is not there; what is behind it is off the board too
+BITS = 4  # the number of bits of an enemy
+ONE_ENEMY, LOWEST = 0xF, 0x111111  # all bits of one enemy, the lowest bit of every enemy
+AWAY = -2  # the column of an absent diver, whose trail is off the board too
 
 
 class State(NamedTuple):
-    """Where everything is; timers count down to 0.
+    """The state of a game; timers count down to 0.
 
     Attributes:
-      x, y: int32, column and row of the front of the player's submarine.
-      right: bool, where it points to.
-      oxygen, divers: int32, air that is left, divers on board (-1 after a rescue of six).
-      surfaced: bool, it has not been down since it last surfaced.
-      cooldown: int32, steps until it can fire.
-      shots, torpedoes: int32 [10, 10], 1 for one that goes left, 2 for one that goes right, 3 for
-        both.
-      heading: bool [10], whether the enemies on a row go right.
-      fish, subs: int32 [10, 10], the enemies in each cell: four bits for one that moves at
+      x, y: int32, the column and row of the front of the player's submarine.
+      right: bool, whether it points to the right.
+      oxygen, divers: int32, the air that is left, the divers on board (-1 after a rescue of six).
+      surfaced: bool, whether it has stayed at the surface since it last surfaced.
+      cooldown: int32, the number of steps until it can fire.
+      shots, torpedoes: int32 [10, 10], 1 for one that moves left, 2 for one that moves right, 3
+        for both.
+      heading: bool [10], whether the enemies on a row move right.
+      fish, subs: int32 [10, 10], the enemies in every cell: four bits for one that moves at
         once, the next four for one that moves a step later, and so on up to five steps. They are
-        0 if there is none; 1 for a fish; for a submarine the steps until it fires, from 1 (now)
-        to 11.
-      diver_x, diver_y: int32 [2], the newest first.
-      diver_right: bool [2].
-      spawn_timer, diver_timer: int32, steps until the next enemy and diver.
-      spawn_every, move_every: int32, how often enemies come, how long they wait between moves.
-      ramped: int32, how often it has become harder.
+        0 if there is no enemy, and 1 for a fish. For a submarine they are the number of steps
+        until it fires, from 1 (now) to 11.
+      diver_x, diver_y: int32 [2], the columns and rows of the divers, the newest first.
+      diver_right: bool [2], whether they move right.
+      spawn_timer, diver_timer: int32, the number of steps until the next enemy and diver.
+      spawn_every, move_every: int32, the number of steps between two enemies, and the steps that
+        an enemy waits between two moves.
+      ramped: int32, how often the game has become harder.
     """
 
     x: jax.Array
@@ -108,13 +111,13 @@ class State(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What comes next, if something does.
+    """The next enemy and the next diver to appear.
 
     Attributes:
-      right, sub: bool [], where the enemy goes to, whether it is a submarine.
-      row: int32 [], the enemy's, 1 … 8.
-      diver_right: bool [].
-      diver_row: int32 [], 1 … 8.
+      right, sub: bool [], whether the enemy moves right, whether it is a submarine.
+      row: int32 [], the row of the enemy, 1 … 8.
+      diver_right: bool [], whether the diver moves right.
+      diver_row: int32 [], the row of the diver, 1 … 8.
     """
 
     right: jax.Array
@@ -125,7 +128,7 @@ class Draws(NamedTuple):
 
 
 def draw(uniform: jax.Array) -> Draws:
-    """Both sides are equally likely, all rows are, and one enemy in three is a submarine."""
+    """Draw an enemy and a diver; sides and rows are equally likely, one enemy in three is a sub."""
     return Draws(
         uniform[0] < 1 / 2,
         uniform[1] < 1 / 3,
@@ -136,7 +139,7 @@ def draw(uniform: jax.Array) -> Draws:
 
 
 def start(draws: Draws) -> State:
-    """At the surface of an empty sea."""
+    """Return a state with the player at the surface of an empty sea."""
     empty = jnp.zeros((SIZE, SIZE), jnp.int32)
     return State(
         x=number(5),
@@ -165,7 +168,7 @@ def start(draws: Draws) -> State:
 def step(
     draws: Draws, state: State, action: jax.Array, ramping: bool
 ) -> tuple[State, jax.Array, jax.Array]:
-    """(next state, reward, whether it is over)."""
+    """Return the next state, the reward and whether the game is over; see `Game.step`."""
     state = _enemy_appears(draws, _diver_appears(draws, state))
     state = _acts(state, action)
     state, reward = _shots_fly(state)
@@ -184,7 +187,7 @@ def step(
 
 
 def observe(state: State) -> jax.Array:
-    """Bool [10, 10, 10]."""
+    """Return the observation, bool [10, 10, 10]."""
     line = jnp.arange(SIZE)
     fish, subs = state.fish != 0, state.subs != 0
     divers = _drawn(state.diver_y, state.diver_x)
@@ -208,7 +211,7 @@ def observe(state: State) -> jax.Array:
 
 
 def _enemy_appears(draws: Draws, state: State) -> State:
-    """An enemy at the edge, unless others on its row come towards it."""
+    """Let an enemy appear at the edge, unless other enemies on its row move toward it."""
     due = state.spawn_timer == 0
     row = jnp.arange(SIZE) == draws.row
     taken = jnp.any((state.fish | state.subs) != 0, axis=1)
@@ -251,7 +254,10 @@ def _acts(state: State, action: jax.Array) -> State:
 
 
 def _shots_fly(state: State) -> tuple[State, jax.Array]:
-    """Each shot hits one enemy at most: a fish before a submarine, the first to have come."""
+    """Move the shots; a shot hits at most one enemy, a fish before a submarine.
+
+    Of several enemies of one kind, it hits the first that came into the cell.
+    """
     shots = _fly(state.shots)
     shot = shots != 0
     caught = shot & (state.fish != 0)
@@ -265,7 +271,7 @@ def _shots_fly(state: State) -> tuple[State, jax.Array]:
 
 
 def _divers_swim(state: State) -> State:
-    """Divers are picked up where they are or, if not, where they come to; the newest first."""
+    """Move the divers; the player picks them up in their old or new cell, the newest first."""
     moves = (state.diver_timer - 1) % DIVER_MOVES_EVERY == 0
     divers, columns = state.divers, []
     for i in range(2):
@@ -281,11 +287,19 @@ def _divers_swim(state: State) -> State:
 def _subs_move(
     state: State, here: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(submarines, shots, torpedoes, how many ran into a shot, whether one met the player)."""
+    """Move the submarines.
+
+    Args:
+      state: the state before their move.
+      here: bool [10, 10], the cell of the player.
+
+    Returns:
+      Submarines, shots, torpedoes, how many ran into a shot, and whether one met the player.
+    """
     waited, arrived = _swim(state.subs, state.heading)
     met = (state.subs | arrived) != 0
     sunk = (arrived != 0) & (state.shots != 0) & ~here
-    # One that runs into a shot just as it is about to fire still fires.
+    # A submarine that runs into a shot in the step in which it is due to fire still fires.
     fired = (_ready(waited) | _ready(arrived)) != 0
     subs = waited | (jnp.where(sunk, 0, arrived) << BITS * state.move_every)
     subs = subs - _ones(subs) + TORPEDO_EVERY * _ready(subs)
@@ -297,7 +311,16 @@ def _subs_move(
 def _fish_move(
     state: State, shots: jax.Array, here: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(fish, shots, how many ran into a shot, whether one met the player)."""
+    """Move the fish.
+
+    Args:
+      state: the state before their move.
+      shots: int32 [10, 10], the shots that have hit no submarine.
+      here: bool [10, 10], the cell of the player.
+
+    Returns:
+      Fish, shots, how many ran into a shot, and whether one met the player.
+    """
     waited, arrived = _swim(state.fish, state.heading)
     met = (state.fish | arrived) != 0
     caught = (arrived != 0) & (shots != 0) & ~here
@@ -307,7 +330,11 @@ def _fish_move(
 
 
 def _breathes(state: State, ramping: bool) -> tuple[State, jax.Array, jax.Array]:
-    """(state after timers and surfacing, worth of a rescue, whether it surfaced in vain)."""
+    """Count the timers down, and let the submarine surface.
+
+    Returns:
+      The state, the reward for a rescue, and whether the submarine surfaced without divers.
+    """
     below_surface = state.y > 0
     emerges = ~below_surface & ~state.surfaced
     refills = emerges & (state.divers != 0)
@@ -329,43 +356,43 @@ def _breathes(state: State, ramping: bool) -> tuple[State, jax.Array, jax.Array]
 
 
 def _swim(enemies: jax.Array, heading: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Those that wait, with one step less to go; those that moved, without steps; [10, 10]."""
+    """Return the enemies that wait, with one step less, and those that moved, both [10, 10]."""
     return enemies >> BITS, _along(enemies & ONE_ENEMY, heading)
 
 
 def _ones(enemies: jax.Array) -> jax.Array:
-    """The same with 1 for every enemy."""
+    """Return the enemies with 1 in place of the bits of every enemy."""
     return (enemies | enemies >> 1 | enemies >> 2 | enemies >> 3) & LOWEST
 
 
 def _ready(enemies: jax.Array) -> jax.Array:
-    """1 for every submarine that is to fire now."""
+    """Return 1 for every submarine that fires now."""
     return _ones(enemies) & ~_ones(enemies - _ones(enemies))
 
 
 def _without_first(enemies: jax.Array) -> jax.Array:
-    """Without the enemy in each cell that moves first."""
+    """Remove the enemy that moves first from every cell."""
     ones = _ones(enemies)
     return enemies & ~(ONE_ENEMY * (ones & -ones))
 
 
 def _along(board: jax.Array, heading: jax.Array) -> jax.Array:
-    """The board with the pieces of every row a cell further the row's way (heading bool [10])."""
+    """Move the pieces of every row by a cell in the direction of the row, `heading` bool [10]."""
     return jnp.where(heading[:, None], shift(board, 1, axis=1), shift(board, -1, axis=1))
 
 
 def _flying(board: jax.Array, right: jax.Array) -> jax.Array:
-    """Shots or torpedoes where the board is true, int32 [10, 10]."""
+    """Return shots or torpedoes where the board is true, int32 [10, 10]."""
     return jnp.where(board, jnp.where(right, 2, 1), 0)
 
 
 def _fly(flying: jax.Array) -> jax.Array:
-    """Shots or torpedoes a cell further."""
+    """Move shots or torpedoes by a cell."""
     return shift(flying & 1, -1, axis=1) | shift(flying & 2, 1, axis=1)
 
 
 def _drawn(rows: jax.Array, columns: jax.Array) -> jax.Array:
-    """The cells (rows [2], columns [2]), bool [10, 10]."""
+    """Return a board that is true in two cells (rows [2], columns [2]), bool [10, 10]."""
     return at(rows[0], columns[0]) | at(rows[1], columns[1])
 
 

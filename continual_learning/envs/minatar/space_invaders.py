@@ -1,10 +1,10 @@
-"""Space Invaders: shoot a wave of aliens that marches down, and dodge what they drop.
+"""Space Invaders: the player shoots a wave of aliens that marches down, and dodges their bombs.
 
-A cannon on the bottom row fires upwards. The aliens march to one side until one of them is at the
-edge, then down a row and back; the fewer are left, the faster. Every ten steps the one nearest to
-the cannon drops a bomb. An alien shot is worth 1. A cleared wave is followed by another one, which
-marches faster if difficulty ramps. It is over when a bomb or an alien reaches the cannon, or an
-alien would march out below. Nothing is random.
+A cannon on the bottom row fires upward. The aliens march to one side until one of them is at the
+edge, then down a row and back; the fewer are left, the faster they march. Every ten steps the alien
+nearest to the cannon drops a bomb. Shooting an alien is worth 1. Another wave follows a cleared
+one, and marches faster if difficulty ramps. The game is over when a bomb or an alien reaches the
+cannon, or when an alien would march off the bottom of the board. Nothing is random.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ MINIMAL = (NOTHING, LEFT, RIGHT, FIRE)
 
 COOLDOWN = 5
 BOMB_EVERY = 10
-SLOWEST, FASTEST = 12, 6  # steps between two moves of a full wave
+SLOWEST, FASTEST = 12, 6  # the number of steps between two moves of a full wave
 
 
 class State(NamedTuple):
-    """Where everything is; timers count down to 0.
+    """The state of a game; timers count down to 0.
 
     Attributes:
-      cannon: int32, its column.
+      cannon: int32, the column of the cannon.
       aliens, shots, bombs: bool [10, 10].
-      heading: int32, -1 left or 1 right.
-      pace: int32, steps between two moves of a wave with enough aliens.
+      heading: int32, the direction of the aliens, -1 for left or 1 for right.
+      pace: int32, the number of steps between two moves of a wave with enough aliens.
       move_timer, bomb_timer, cooldown: int32.
     """
 
@@ -57,16 +57,16 @@ class State(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Nothing is random."""
+    """The random events of a game, of which there are none."""
 
 
 def draw(uniform: jax.Array) -> Draws:
-    """Nothing."""
+    """Return empty `Draws`."""
     return Draws()
 
 
 def start(draws: Draws) -> State:
-    """A full wave, heading left."""
+    """Return a full wave that moves left."""
     empty = jnp.zeros((SIZE, SIZE), bool)
     return State(
         cannon=number(5),
@@ -84,7 +84,7 @@ def start(draws: Draws) -> State:
 def step(
     draws: Draws, state: State, action: jax.Array, ramping: bool
 ) -> tuple[State, jax.Array, jax.Array]:
-    """(next state, reward, whether it is over)."""
+    """Return the next state, the reward and whether the game is over; see `Game.step`."""
     fires = (action == FIRE) & (state.cooldown == 0)
     cannon = jnp.clip(state.cannon + towards(action, LEFT, RIGHT), 0, SIZE - 1)
     here = at(SIZE - 1, cannon)
@@ -94,10 +94,10 @@ def step(
 
     marches = state.move_timer == 0
     count = jnp.sum(state.aliens, dtype=jnp.int32)
-    leftwards = state.heading < 0
-    turns = jnp.where(leftwards, jnp.any(state.aliens[:, 0]), jnp.any(state.aliens[:, -1]))
-    sideways = jnp.where(leftwards, shift(state.aliens, -1, 1), shift(state.aliens, 1, 1))
-    # What marches out below comes back on top: the game is over, but its last board is seen.
+    leftward = state.heading < 0
+    turns = jnp.where(leftward, jnp.any(state.aliens[:, 0]), jnp.any(state.aliens[:, -1]))
+    sideways = jnp.where(leftward, shift(state.aliens, -1, 1), shift(state.aliens, 1, 1))
+    # Aliens that march off the bottom return at the top: the last board of the game shows them.
     marched = jnp.where(turns, jnp.roll(state.aliens, 1, axis=0), sideways)
     aliens = jnp.where(marches, marched, state.aliens)
     over |= jnp.any(aliens & here) | (marches & turns & jnp.any(state.aliens[-1]))
@@ -125,13 +125,13 @@ def step(
 
 
 def observe(state: State) -> jax.Array:
-    """Bool [10, 10, 6]."""
-    leftwards = state.heading < 0
+    """Return the observation, bool [10, 10, 6]."""
+    leftward = state.heading < 0
     channels = (
         at(SIZE - 1, state.cannon),
         state.aliens,
-        state.aliens & leftwards,
-        state.aliens & ~leftwards,
+        state.aliens & leftward,
+        state.aliens & ~leftward,
         state.shots,
         state.bombs,
     )
@@ -139,13 +139,16 @@ def observe(state: State) -> jax.Array:
 
 
 def _wave() -> jax.Array:
-    """Four rows of six aliens, bool [10, 10]."""
+    """Return four rows of six aliens, bool [10, 10]."""
     line = jnp.arange(SIZE)
     return (line < 4)[:, None] & ((line >= 2) & (line < 8))[None, :]
 
 
 def _nearest(aliens: jax.Array, cannon: jax.Array) -> jax.Array:
-    """The lowest alien of the column nearest to the cannon (left, if two are), bool [10, 10]."""
+    """Return the lowest alien of the column nearest to the cannon, bool [10, 10].
+
+    If two columns are equally near, the left one counts.
+    """
     line = jnp.arange(SIZE)
     distance = 2 * jnp.abs(line - cannon) + (line > cannon)
     distance = jnp.where(jnp.any(aliens, axis=0), distance, 2 * SIZE)

@@ -1,4 +1,4 @@
-"""A choice among functions that stays one under `vmap`."""
+"""A choice among functions that computes only one of them, also under `vmap`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Out = TypeVar("Out")
 
 
 def switch(index: jax.Array, branches: Sequence[Callable[[Args], Out]], args: Args) -> Out:
-    """`branches[index](args)`.
+    """Return `branches[index](args)`.
 
-    `lax.switch` under `vmap` with a batched index computes every branch for every lane. Here one
-    branch is computed if all lanes agree on it; only if they do not, all of them are.
+    `lax.switch` under `vmap` with a batched index computes every branch for every lane. This
+    function computes one branch if all lanes agree on it, and all branches only if they do not.
 
     Args:
       index: int32 [], within range.
-      branches: must use nothing traced but their argument.
+      branches: functions that use no traced values except their argument.
       args: a pytree of arrays.
     """
 
@@ -36,7 +36,7 @@ def switch(index: jax.Array, branches: Sequence[Callable[[Args], Out]], args: Ar
         def lanes(branch):
             return lambda args: jax.vmap(branch, in_axes=(axes,), axis_size=axis_size)(args)
 
-        # `switch` again, so that a further vmap around this one finds a choice as well.
+        # `switch` calls itself, so that a further vmap around this one meets a choice as well.
         if not index_batched:
             out = switch(index, [lanes(branch) for branch in branches], args)
         else:

@@ -1,4 +1,4 @@
-"""Robots of Brax on ground that changes; needs the extra `brax`."""
+"""Brax's robots on ground that changes, with the extra `brax`."""
 
 import warnings
 
@@ -24,7 +24,7 @@ ROBOTS: dict[str, type[Robot]] = {
     "hopper": Hopper,
     "walker2d": Walker2d,
 }
-"""By the names that experiments give them."""
+"""Robots by the names that experiments give them."""
 
 __all__ = [
     "BRAX_SOLVER",

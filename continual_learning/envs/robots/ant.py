@@ -16,10 +16,10 @@ HEALTHY_REWARD = 1.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ant(Robot):
-    """A four-legged robot that is paid for running along x, and falls outside 0.2 to 1 m.
+    """A four-legged robot that is rewarded for running along x, and falls outside 0.2 to 1 m.
 
-    The observation is positions without x and y [13], and velocities [14]. The control cost is
-    that of the action as it was, before the motors clip it.
+    The observation holds positions without x and y [13], and velocities [14]. The control cost is
+    that of the action before the motors clip it.
     """
 
     model = "ant.xml"
@@ -29,7 +29,7 @@ class Ant(Robot):
 
     @property
     def observation_size(self) -> int:
-        """Positions without x and y, and velocities."""
+        """The number of positions without x and y, and of velocities."""
         return self._system.q_size() - 2 + self._system.qd_size()
 
     def _sense(self, system: System, state: RobotState) -> jax.Array:

@@ -1,9 +1,9 @@
 """Constraint forces of Brax's generalized pipeline, by the same method in fewer operations.
 
-Brax solves for them with a few steps of accelerated projected gradient (FISTA, as JAXopt has it).
-Each step searches a step size by halving, up to 15 times one after the other, and that loop is
-most of the time of its physics. Here all step sizes are tried at once, and the first that will do
-is taken: the same numbers up to rounding.
+Brax solves for them with a few steps of accelerated projected gradient (FISTA, from JAXopt). Every
+step searches its size by halving, up to 15 times one after the other, and this loop takes most of
+the time of its physics. Here all step sizes are tried at once, and the first valid one is taken.
+The results are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SMALLEST_STEP = 1e-6
 
 
 def force(sys: System, state: Any) -> jax.Array:
-    """What holds joints within their limits and feet above the ground, [qd_size].
+    """Return the forces that keep joints within limits and feet above the ground, [qd_size].
 
     Args:
       sys: the robot.
@@ -39,13 +39,14 @@ def force(sys: System, state: Any) -> jax.Array:
 def non_negative_least_squares(
     a: jax.Array, b: jax.Array, *, iterations: int, halvings: int
 ) -> jax.Array:
-    """Steps towards the x ≥ 0 that minimises ½‖ax + b‖², from 0; [n].
+    """Return an x ≥ 0 [n] after steps from 0 towards the minimum of ½‖ax + b‖².
 
     Args:
       a: float32 [n, n].
       b: float32 [n].
-      iterations: of accelerated projected gradient; fewer where it moves no more.
-      halvings: most halvings of the step size in an iteration.
+      iterations: how many steps of accelerated projected gradient to make; fewer where x no longer
+        moves.
+      halvings: the most halvings of the step size in an iteration.
     """
     shrink = 0.5 ** jnp.arange(halvings + 1, dtype=b.dtype)
     epsilon = jnp.finfo(b.dtype).eps
@@ -60,7 +61,7 @@ def non_negative_least_squares(
         values = 0.5 * jnp.sum(jnp.square(tries @ a.T + b[None]), axis=1)
         gain = sizes * (values - 0.5 * jnp.sum(jnp.square(residual)))
         bound = sizes * (moves @ gradient) + 0.5 * jnp.sum(jnp.square(moves), axis=1)
-        good = (gain <= bound + epsilon).at[-1].set(True)  # the smallest, if no other will do
+        good = (gain <= bound + epsilon).at[-1].set(True)  # else the smallest
         chosen = jnp.argmax(good)
         new_x, new_size = tries[chosen], sizes[chosen]
         new_size = jnp.where(new_size <= SMALLEST_STEP, 1.0, 2.0 * new_size)

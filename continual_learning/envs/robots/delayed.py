@@ -14,15 +14,15 @@ from continual_learning.schema.names import ToldDelays
 
 
 class DelayedState(NamedTuple):
-    """An environment, and what is on its way.
+    """The state of an environment, and the actions and observations that are still to arrive.
 
     Attributes:
-      env: state of the environment.
-      actions: float32 [kept, action_size], the last ones, newest first; those that may still act,
-        and one more where the history is seen.
+      env: the state of the environment.
+      actions: float32 [kept, action_size], the last actions, newest first: those that may still
+        act, and one more where the agent sees the history.
       observations: float32 [observation_delay, observation_size], the last ones, newest first.
-      delays: int32 [2], of the observation that is seen and of the action that acted last; () where
-        the task alone says them.
+      delays: int32 [2], the delays of the observation that is seen and of the action that acted
+        last; () where the task alone determines them.
     """
 
     env: Any
@@ -35,22 +35,22 @@ class DelayedState(NamedTuple):
 class Delayed:
     """An environment with delays of k steps, where k may change between tasks and between steps.
 
-    Two more task parameters: with `action_delay` k, the action of step t acts in step t + k, and
-    zeros act until the first one does; with `observation_delay` k, what is seen at step t is the
-    observation of step t − k, or the first one. Rewards and ends of episodes are not delayed.
+    It has two more task parameters. With `action_delay` k, the action of step t acts in step t + k,
+    and zeros act before the first action does. With `observation_delay` k, the agent sees at step t
+    the observation of step t − k, or the first one. Rewards and ends of episodes are not delayed.
 
     With `interval` there are two more, `action_delay_high` and `observation_delay_high`, and every
-    step draws both of its delays, from the lower to the higher number: step t applies the action of
-    step t − k, whichever have acted before. An episode begins with empty buffers.
+    step draws both of its delays between the lower and the higher number: step t applies the action
+    of step t − k, whichever actions have acted before. An episode begins with empty buffers.
 
     Attributes:
-      env: what is delayed.
+      env: the environment.
       action_delay: the longest delay of actions.
       observation_delay: the longest delay of observations.
-      told: what is seen behind the delayed observation. "blind": nothing. "none": the actions of
-        the last `action_delay` + 1 steps, newest first, zeros before the first. "one_hot" and
-        "scalar": these, then the delay of this observation and that of the action that acted last,
-        each as a one-hot vector, or as its share of the longest.
+      told: what the agent sees behind the delayed observation. "blind": nothing. "none": the
+        actions of the last `action_delay` + 1 steps, newest first, zeros before the first.
+        "one_hot" and "scalar": these actions, then the delays of this observation and of the action
+        that acted last, as one-hot vectors or as shares of the longest delay.
       interval: whether every step draws its delays.
     """
 
@@ -72,7 +72,7 @@ class Delayed:
 
     @property
     def observation_size(self) -> int:
-        """That without delays, and what is told."""
+        """The size without delays, plus the size of the history and delays that the agent sees."""
         size = self.env.observation_size
         if self.told != "blind":
             size += self._kept * self.action_size
@@ -82,19 +82,19 @@ class Delayed:
 
     @property
     def action_size(self) -> int:
-        """As without delays."""
+        """The size without delays."""
         return self.env.action_size
 
     @property
     def parameters(self) -> Mapping[str, float]:
-        """Those of the environment, and the delays."""
+        """The parameters of the environment, and the delays."""
         delays = {"action_delay": 0, "observation_delay": 0}
         if self.interval:
             delays |= {"action_delay_high": 0, "observation_delay_high": 0}
         return {**self.env.parameters, **delays}
 
     def reset(self, key: jax.Array, task: Task) -> DelayedState:
-        """Return a first state, seen for as long as no later one has arrived."""
+        """Return a first state, whose observation is seen until a later one arrives."""
         state = self.env.reset(key, task)
         first = self.env.observe(state, task)
         return DelayedState(
@@ -105,7 +105,7 @@ class Delayed:
         )
 
     def observe(self, state: DelayedState, task: Task) -> jax.Array:
-        """Return what arrives now, and what is told."""
+        """Return the observation that arrives now, with the history and delays that are told."""
         return self._seen(self.env.observe(state.env, task), state, task)
 
     def step(
@@ -124,11 +124,11 @@ class Delayed:
 
     @property
     def _kept(self) -> int:
-        """How many actions are kept."""
+        """The number of actions that are kept."""
         return self.action_delay + (self.told != "blind")
 
     def _draw(self, key: jax.Array, task: Task) -> jax.Array:
-        """Delays of a step, int32 [2]; the environment has the key itself."""
+        """Draw the delays of a step, int32 [2], from a key that differs from the environment's."""
         keys = jax.random.split(jax.random.fold_in(key, 1))
 
         def drawn(key: jax.Array, name: str) -> jax.Array:
@@ -138,7 +138,7 @@ class Delayed:
         return jnp.stack([drawn(keys[0], "observation_delay"), drawn(keys[1], "action_delay")])
 
     def _delays(self, drawn: Any, task: Task) -> tuple[jax.Array, jax.Array]:
-        """Of observations and of actions, int32 []."""
+        """Return the delays of the observation and of the action, int32 []."""
         if not self.interval:
             names = ("observation_delay", "action_delay")
             drawn = [jnp.round(task[name]).astype(jnp.int32) for name in names]
@@ -163,7 +163,7 @@ class Delayed:
 
 
 def _delayed(newest: jax.Array, before: jax.Array, delay: jax.Array) -> jax.Array:
-    """The value of `delay` steps ago."""
+    """Return the value of `delay` steps ago."""
     return jnp.concatenate([newest[None], before])[delay]
 
 

@@ -19,23 +19,23 @@ HEALTHY_REWARD = 5.0
 
 
 class Memory(NamedTuple):
-    """What a humanoid remembers of the last step.
+    """The memory of a humanoid of its last step.
 
     Attributes:
-      centre: float32 [3], its centre of mass.
-      control: float32 [act_size], of its motors.
+      center: float32 [3], its center of mass.
+      control: float32 [act_size], the control of its motors.
     """
 
-    centre: jax.Array
+    center: jax.Array
     control: jax.Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Humanoid(Robot):
-    """A two-legged robot that is paid for running along x, and falls outside 1 to 2 m.
+    """A two-legged robot that is rewarded for running along x, and falls outside 1 to 2 m.
 
-    The observation is positions without x and y [22], velocities [23], inertia and mass of the
-    links about the centre of mass [110], their velocities [66], and the torques [23].
+    The observation holds positions without x and y [22], velocities [23], inertia and mass of the
+    links about the center of mass [110], their velocities [66], and the torques [23].
     """
 
     model = "humanoid.xml"
@@ -46,7 +46,7 @@ class Humanoid(Robot):
 
     @property
     def observation_size(self) -> int:
-        """Positions, velocities, inertias, velocities of the links, torques."""
+        """The number of positions, velocities, inertias, velocities of the links and torques."""
         links, speeds = self._system.num_links(), self._system.qd_size()
         return self._system.q_size() - 2 + speeds + links * (9 + 1) + links * 6 + speeds
 
@@ -56,14 +56,14 @@ class Humanoid(Robot):
 
     def _remember(self, system: System, body: Body, control: jax.Array) -> Memory:
         x, _ = self._engine.links(system, body)
-        return Memory(_centre(system, x)[0], control)
+        return Memory(_center(system, x)[0], control)
 
     def _sense(self, system: System, state: RobotState) -> jax.Array:
         body = state.body
         x, xd = self._engine.links(system, body)
-        centre, inner = _centre(system, x)
+        center, inner = _center(system, x)
         inertia = system.link.inertia
-        about = Transform(pos=inner.pos - centre[None], rot=inner.rot).vmap().do(inertia)
+        about = Transform(pos=inner.pos - center[None], rot=inner.rot).vmap().do(inertia)
         mass = inertia.mass[:, None]
         inertias = jnp.hstack([about.i.reshape((len(mass), -1)), mass])
         moved: Motion = Transform.create(pos=inner.pos - x.pos).vmap().do(xd)
@@ -72,13 +72,13 @@ class Humanoid(Robot):
         return jnp.concatenate([body.q[2:], body.qd, inertias.ravel(), velocities.ravel(), torque])
 
     def _reward(self, before: RobotState, after: RobotState, control: jax.Array) -> jax.Array:
-        velocity = (after.memory.centre - before.memory.centre) / self.dt
+        velocity = (after.memory.center - before.memory.center) / self.dt
         cost = CONTROL_COST * jnp.sum(jnp.square(control))
         return FORWARD_REWARD * velocity[0] + HEALTHY_REWARD - cost
 
 
-def _centre(system: System, x: Transform) -> tuple[jax.Array, Transform]:
-    """Centre of mass [3], and the frames of the links' own centres."""
+def _center(system: System, x: Transform) -> tuple[jax.Array, Transform]:
+    """Return the center of mass [3], and the frames of the links' own centers."""
     inertia = system.link.inertia
     inner = x.vmap().do(inertia.transform)
     weighted = inertia.mass[:, None] * inner.pos

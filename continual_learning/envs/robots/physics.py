@@ -2,7 +2,7 @@
 
 Brax's own states hold everything that a step computed (contacts, Jacobians, inertias). A scan over
 thousands of environments would write and read all of it in every step, and a checkpoint would hold
-it. Here a state is positions, velocities and what the solver starts from; the rest is computed
+it. Here a state holds positions, velocities and the start of the solver, and the rest is computed
 again where it is used.
 """
 
@@ -25,15 +25,15 @@ from continual_learning.physics import Engine, Parameters, State, of_one, unroll
 
 
 class Body(NamedTuple):
-    """A robot between two steps.
+    """The state of a robot between two steps.
 
     Attributes:
       q: float32 [q_size], positions.
       qd: float32 [qd_size], velocities.
-      warm: what the solver starts from: the upper triangle of the last inverse mass matrix, row by
-        row (generalized), or the last acceleration [qd_size] (MJX, unrolled).
-      seen: (q, qd) at which the poses of the links are read. MJX reads them before it integrates,
-        so they lag a substep; () where they are those of `q` and `qd`.
+      warm: the start of the solver: the upper triangle of the last inverse mass matrix, row by row
+        (generalized), or the last acceleration [qd_size] (MJX, unrolled).
+      seen: (q, qd) at which the poses of the links are read. MJX reads the poses before it
+        integrates, so they lag by a substep; () where they are those of `q` and `qd`.
     """
 
     q: jax.Array
@@ -43,22 +43,22 @@ class Body(NamedTuple):
 
 
 class Physics(Protocol):
-    """An engine. `world` is what a task makes of a robot and its ground.
+    """An engine.
 
-    For Brax's pipeline and MJX it is the `System`, for the unrolled engine what differs from the
-    model that it was made of.
+    `world` is the robot and its ground in a task. For Brax's pipeline and MJX it is the `System`,
+    for the unrolled engine the parameters that differ from its model.
     """
 
     def start(self, world: Any, q: jax.Array, qd: jax.Array, /) -> Body:
-        """A body at rest in the solver's memory."""
+        """Return a body at these positions and velocities, with an initial start of the solver."""
         ...
 
     def step(self, world: Any, body: Body, control: jax.Array, /) -> Body:
-        """`frames` substeps under one control [act_size]."""
+        """Make `frames` substeps under one control [act_size]."""
         ...
 
     def links(self, sys: System, body: Body) -> tuple[Transform, Motion]:
-        """Poses and velocities of the links, as Brax reports them."""
+        """Return poses and velocities of the links, as Brax reports them."""
         ...
 
 
@@ -67,18 +67,18 @@ class Generalized:
     """Brax's generalized pipeline.
 
     Attributes:
-      frames: substeps in a step.
+      frames: the number of substeps in a step.
     """
 
     frames: int
 
     def start(self, sys: System, q: jax.Array, qd: jax.Array) -> Body:
-        """A body with the exact inverse of its mass matrix."""
+        """Return a body with the exact inverse of its mass matrix."""
         state: Any = generalized_pipeline.init(sys, q, qd)
         return Body(q, qd, _triangle(state.mass_mx_inv), ())
 
     def step(self, sys: System, body: Body, control: jax.Array) -> Body:
-        """Brax's step, with what follows from positions computed first instead of last."""
+        """Make Brax's step, but compute what depends on positions first instead of last."""
 
         def substep(body: Body, _: None) -> tuple[Body, None]:
             x, xd = kinematics.forward(sys, body.q, body.qd)
@@ -96,7 +96,7 @@ class Generalized:
         return jax.lax.scan(substep, body, None, self.frames)[0]
 
     def links(self, sys: System, body: Body) -> tuple[Transform, Motion]:
-        """At the positions of the body."""
+        """Return poses and velocities of the links at the positions of the body."""
         return kinematics.forward(sys, body.q, body.qd)
 
 
@@ -105,18 +105,18 @@ class MJX:
     """MuJoCo's own engine in JAX.
 
     Attributes:
-      frames: substeps in a step.
+      frames: the number of substeps in a step.
     """
 
     frames: int
 
     def start(self, sys: System, q: jax.Array, qd: jax.Array) -> Body:
-        """A body whose solver starts from its first solution; quaternions become unit ones."""
+        """Return a body with unit quaternions, whose solver starts from its first solution."""
         data = mjx.forward(sys, mjx.make_data(sys).replace(qpos=q, qvel=qd))
         return Body(data.qpos, data.qvel, data.qacc_warmstart, (data.qpos, data.qvel))
 
     def step(self, sys: System, body: Body, control: jax.Array) -> Body:
-        """MuJoCo's step, `frames` times."""
+        """Make MuJoCo's step `frames` times."""
 
         def substep(body: Body, _: None) -> tuple[Body, None]:
             data = mjx.make_data(sys).replace(
@@ -128,7 +128,7 @@ class MJX:
         return jax.lax.scan(substep, body, None, self.frames)[0]
 
     def links(self, sys: System, body: Body) -> tuple[Transform, Motion]:
-        """At the positions of a substep ago."""
+        """Return poses and velocities of the links at the positions of a substep ago."""
         q, qd = body.seen
         data = mjx.make_data(sys).replace(qpos=q, qvel=qd)
         data = mjx.com_vel(sys, mjx.com_pos(sys, mjx.kinematics(sys, data)))
@@ -144,8 +144,8 @@ class Unrolled:
     It computes all environments at once, however they are mapped.
 
     Args:
-      model: MuJoCo's, with the settings of the solver.
-      frames: substeps in a step.
+      model: MuJoCo's model, with the settings of the solver.
+      frames: the number of substeps in a step.
     """
 
     def __init__(self, model: Any, frames: int):
@@ -154,7 +154,7 @@ class Unrolled:
         self._links = of_one(self.engine.links)
 
     def start(self, world: Parameters, q: jax.Array, qd: jax.Array) -> Body:
-        """A body at rest in the solver's memory; quaternions become unit ones."""
+        """Return a body with unit quaternions, whose solver starts from acceleration 0."""
         for joint in self.engine.model.joints:
             if joint.kind == "free":
                 turn = slice(joint.position + 3, joint.position + 7)
@@ -162,23 +162,23 @@ class Unrolled:
         return Body(q, qd, jnp.zeros_like(qd), ())
 
     def step(self, world: Parameters, body: Body, control: jax.Array) -> Body:
-        """MuJoCo's step, `frames` times."""
+        """Make MuJoCo's step `frames` times."""
         state = self._step(State(body.q, body.qd, body.warm), control, dict(world))
         return Body(state.qpos, state.qvel, state.warm, ())
 
     def links(self, sys: System, body: Body) -> tuple[Transform, Motion]:
-        """At the positions of the body."""
+        """Return poses and velocities of the links at the positions of the body."""
         found = self._links(body.q, body.qd)
         where = Transform(pos=found.position[1:], rot=found.rotation[1:])
         return where, Motion(vel=found.linear[1:], ang=found.angular[1:])
 
 
 def _triangle(matrix: jax.Array) -> jax.Array:
-    """Upper triangle of a symmetric [n, n], row by row: [n (n + 1) / 2]."""
+    """Return the upper triangle of a symmetric matrix [n, n], row by row: [n (n + 1) / 2]."""
     return matrix[jnp.triu_indices(len(matrix))]
 
 
 def _symmetric(triangle: jax.Array, size: int) -> jax.Array:
-    """The matrix [size, size] of which `_triangle` made this."""
+    """Return the matrix [size, size] that has this upper triangle."""
     upper = jnp.zeros((size, size), triangle.dtype).at[jnp.triu_indices(size)].set(triangle)
     return upper + jnp.triu(upper, 1).T

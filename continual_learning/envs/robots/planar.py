@@ -17,7 +17,7 @@ from continual_learning.envs.robots.robot import Robot, RobotState, reported
 class Planar(Robot):
     """A robot whose positions begin with x, height and pitch of its torso.
 
-    The observation is positions without x, and velocities.
+    The observation holds positions without x, and velocities.
     """
 
     implicit_damping = True
@@ -26,7 +26,7 @@ class Planar(Robot):
 
     @property
     def observation_size(self) -> int:
-        """Positions without x, and velocities."""
+        """The number of positions without x, and of velocities."""
         return self._system.q_size() - 1 + self._system.qd_size()
 
     def _sense(self, system: System, state: RobotState) -> jax.Array:
@@ -43,13 +43,13 @@ class Planar(Robot):
 
     @property
     def _rest(self) -> jax.Array:
-        """Where the torso is in the file, [3]."""
+        """Return the position of the torso in the model's file, [3]."""
         return jnp.asarray(self.mujoco_model.body_pos[1], jnp.float32)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HalfCheetah(Planar):
-    """A two-legged robot that is paid for running along x, and never ends an episode."""
+    """A two-legged robot that is rewarded for running along x, and never ends an episode."""
 
     model = "half_cheetah.xml"
     usual_friction = 0.4
@@ -64,7 +64,7 @@ class HalfCheetah(Planar):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Upright(Planar):
-    """A robot that falls by its height or by its pitch; it sees the height of its torso."""
+    """A robot that falls by its height or its pitch, and observes the height of its torso."""
 
     frames = 4
     noise = 5e-3
@@ -85,7 +85,7 @@ class _Upright(Planar):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Hopper(_Upright):
-    """A one-legged robot that is paid for hopping along x.
+    """A one-legged robot that is rewarded for hopping along x.
 
     It falls below 0.7 m, beyond a pitch of 0.2 rad, and where a position or a velocity is beyond
     100.
@@ -103,7 +103,10 @@ class Hopper(_Upright):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Walker2d(_Upright):
-    """A two-legged robot that is paid for walking along x; it falls outside 0.8 to 2 m or 1 rad."""
+    """A two-legged robot that is rewarded for walking along x.
+
+    It falls outside 0.8 to 2 m, and beyond a pitch of 1 rad.
+    """
 
     model = "walker2d.xml"
     usual_friction = 0.9

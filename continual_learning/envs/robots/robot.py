@@ -23,9 +23,9 @@ from continual_learning.envs.robots.physics import MJX, Body, Generalized, Physi
 from continual_learning.schema.names import Engine, Friction, Precision
 
 ABSURD_SPEED = 1e3
-"""Above this, in m/s or rad/s, a velocity counts as diverged."""
+"""The velocity, in m/s or rad/s, above which a robot counts as diverged."""
 
-# Filters of warnings are those of the process, and robots may be made in several threads.
+# Several threads may make robots, but they share the warning filters of the process.
 _FILTERS = threading.Lock()
 
 
@@ -33,9 +33,9 @@ class Solver(NamedTuple):
     """Settings of MuJoCo's Newton solver.
 
     Attributes:
-      cone: of friction; Brax uses the pyramid, whose friction depends on the direction.
-      iterations: of the solver.
-      line_search: evaluations of its line search; in MJX steps of three evaluations.
+      cone: the cone of friction; Brax uses the pyramid, whose friction depends on the direction.
+      iterations: the iterations of the solver.
+      line_search: the evaluations of its line search; in MJX the steps, of three evaluations each.
     """
 
     cone: Literal["elliptic", "pyramidal"] = "elliptic"
@@ -45,16 +45,18 @@ class Solver(NamedTuple):
 
 BRAX_SOLVER = Solver("pyramidal", 1, 4)
 UNROLLED_SOLVER = Solver("elliptic", 2, 8)
-"""Of the unrolled engine. Friction of a pushed block is as with 20 iterations and evaluations; with
-4 evaluations the block begins to hop (benchmarks/friction.py)."""
+"""The settings for the unrolled engine. With these, the friction of a pushed block is the same as
+with 20 iterations and evaluations; with 4 evaluations the block begins to hop
+(benchmarks/friction.py).
+"""
 
 
 class RobotState(NamedTuple):
-    """A robot between two steps.
+    """The state of a robot between two steps.
 
     Attributes:
-      body: positions, velocities, and what the solver starts from.
-      memory: what else the next step reads.
+      body: positions, velocities, and the start of the solver.
+      memory: all else that the next step reads.
     """
 
     body: Body
@@ -65,21 +67,22 @@ class RobotState(NamedTuple):
 class Robot(abc.ABC):
     """A robot of Brax: its observation, reward and end of an episode, on ground that changes.
 
-    Task parameters: `friction` of every contact (all contacts are with the ground, so this is the
-    ground's), `gravity` and `strength` of the motors (factors), `reward_scale` (a factor).
-    A robot says by its class variables where it starts, what has fallen, and how it is solved.
+    The task parameters are `friction` of every contact (all contacts are with the ground, so this
+    is the ground's), and the factors `gravity`, `strength` of the motors, and `reward_scale`. The
+    class variables of a robot define where it starts, when it has fallen, and the settings of its
+    solver.
 
-    A state that is not finite, or absurd, ends its episode as terminated, with reward 0 and an
-    observation of zeros; the step counts as `diverged`.
+    A state that is not finite or has diverged ends its episode as terminated, with reward 0 and an
+    observation of zeros, and the step counts as `diverged`.
 
     Attributes:
-      physics: "unrolled", MuJoCo's step as straight-line arithmetic; Brax's "generalized" pipeline
-        or "mjx", to compare with the paper.
-      friction: "applied", or "as_released": that of the model whatever the task says, which is what
-        the published code does.
+      physics: "unrolled", MuJoCo's step as straight-line arithmetic; or Brax's "generalized"
+        pipeline or "mjx", to compare with the paper.
+      friction: "applied"; or "as_released", the friction of the model whatever the task says, as in
+        the published code.
       solver: settings of MuJoCo's solver; None for those of this robot.
-      precision: of matrix products within the physics: "float32", or "default", what the device
-        does by itself. On NVIDIA's that is TF32, of ten bits, with which MJX diverges.
+      precision: the precision of matrix products within the physics: "float32", or "default", that
+        of the device. NVIDIA GPUs use TF32, of ten bits, with which MJX diverges.
     """
 
     physics: Engine = "unrolled"
@@ -89,11 +92,11 @@ class Robot(abc.ABC):
     _system: System = dataclasses.field(init=False, repr=False)
     _engine: Physics = dataclasses.field(init=False, repr=False)
 
-    model: ClassVar[str]  # a file of Brax's
+    model: ClassVar[str]  # a file of Brax
     frames: ClassVar[int] = 5
     usual_friction: ClassVar[float] = 1.0
-    usual_solver: ClassVar[Solver] = Solver()  # of MJX
-    implicit_damping: ClassVar[bool] = False  # of joints, by MuJoCo's integrator
+    usual_solver: ClassVar[Solver] = Solver()  # for MJX
+    implicit_damping: ClassVar[bool] = False  # of joints, in MuJoCo's integrator
     noise: ClassVar[float]  # of first positions and velocities
     first_speeds: ClassVar[Literal["normal", "uniform"]]
     healthy: ClassVar[tuple[float, float]]  # heights of the torso
@@ -110,7 +113,7 @@ class Robot(abc.ABC):
                     f"{name} must be one of {', '.join(values)}; got {getattr(self, name)!r}."
                 )
         with _FILTERS, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Brax says that its pipelines are kept as they are
+            warnings.simplefilter("ignore")  # Brax warns that its pipelines are not maintained.
             path = epath.resource_path("brax") / "envs/assets" / self.model
             system = mjcf.load(path)
         engine: Physics = Generalized(self.frames)
@@ -137,7 +140,7 @@ class Robot(abc.ABC):
     @property
     @abc.abstractmethod
     def observation_size(self) -> int:
-        """Entries of an observation."""
+        """The number of entries of an observation."""
 
     @property
     def action_size(self) -> int:
@@ -146,7 +149,7 @@ class Robot(abc.ABC):
 
     @property
     def dt(self) -> float:
-        """Seconds in a step."""
+        """The seconds of a step."""
         return float(self._system.opt.timestep) * self.frames
 
     @property
@@ -155,10 +158,10 @@ class Robot(abc.ABC):
         return self._system.mj_model
 
     def system(self, task: Task) -> System:
-        """The robot and its ground in a task."""
+        """Return the robot and its ground in a task."""
         system = self._system
         changes: dict[str, Any] = {
-            "gravity": system.gravity * task["gravity"],  # of the generalized pipeline
+            "gravity": system.gravity * task["gravity"],  # for the generalized pipeline
             "opt.gravity": system.opt.gravity * task["gravity"],
             "actuator.gear": system.actuator.gear * task["strength"],
             "actuator_gear": system.actuator_gear * task["strength"],
@@ -168,27 +171,27 @@ class Robot(abc.ABC):
         return _replaced(system, changes)
 
     def _world(self, task: Task) -> Any:
-        """A task as the engine wants it."""
+        """Return a task in the form that the engine needs."""
         if self.physics != "unrolled":
             return self.system(task)
         names = ["gravity", "strength"] + ["friction"] * (self.friction == "applied")
         return {name: task[name] for name in names}
 
     def reset(self, key: jax.Array, task: Task) -> RobotState:
-        """Near the robot's pose at rest."""
+        """Return a first state near the robot's pose at rest."""
         system = self.system(task)
         with jax.default_matmul_precision(self.precision):
             body = self._engine.start(self._world(task), *self._first(key))
         return RobotState(body, self._remember(system, body, jnp.zeros(self.action_size)))
 
     def observe(self, state: RobotState, task: Task) -> jax.Array:
-        """What the robot senses."""
+        """Return the observation, [observation_size]."""
         return self._sense(self.system(task), state)
 
     def step(
         self, key: jax.Array, state: RobotState, action: jax.Array, task: Task
     ) -> tuple[RobotState, Transition]:
-        """`frames` substeps of physics."""
+        """Make `frames` substeps of physics."""
         system = self.system(task)
         control = self._control(action)
         with jax.default_matmul_precision(self.precision):
@@ -207,7 +210,7 @@ class Robot(abc.ABC):
         )
 
     def _first(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """(q, qd) of a first state."""
+        """Return (q, qd) of a first state."""
         _, for_q, for_qd = jax.random.split(key, 3)
         size, speeds = (self._system.q_size(),), (self._system.qd_size(),)
         noise = jax.random.uniform(for_q, size, minval=-self.noise, maxval=self.noise)
@@ -218,45 +221,51 @@ class Robot(abc.ABC):
         return self._system.init_q + noise, qd
 
     def _control(self, action: jax.Array) -> jax.Array:
-        """What the motors get, [act_size]."""
+        """Return the control of the motors, [act_size]."""
         return action
 
     def _remember(self, system: System, body: Body, control: jax.Array) -> Any:
-        """What the next step needs besides the body."""
+        """Return all that the next step needs besides the body."""
         return ()
 
     @abc.abstractmethod
     def _sense(self, system: System, state: RobotState) -> jax.Array:
-        """The observation."""
+        """Return the observation of a valid state."""
 
     @abc.abstractmethod
     def _reward(self, before: RobotState, after: RobotState, control: jax.Array) -> jax.Array:
-        """The reward []."""
+        """Return the reward, []."""
 
     def _fallen(self, body: Body) -> jax.Array:
-        """Whether the episode ends, bool []."""
+        """Return whether the robot has fallen, which ends the episode, bool []."""
         low, high = self.healthy
         height = self._torso(body)[2]
         return (height < low) | (height > high)
 
     def _torso(self, body: Body) -> jax.Array:
-        """Position [3] of the torso as its link reports it."""
+        """Return the position [3] of the torso as its link reports it."""
         return reported(body)[:3]
 
     def _unrolled_model(self, system: System) -> Any:
-        """The `mujoco.MjModel` that the unrolled engine reads."""
+        """Return the `mujoco.MjModel` that the unrolled engine reads."""
         return solver_of(system.mj_model, self.solver or UNROLLED_SOLVER, self.implicit_damping)
 
 
 def reported(body: Body) -> jax.Array:
-    """Positions [q_size] at which the links are reported."""
+    """Return the positions [q_size] at which the poses of the links are read."""
     q, _ = body.seen or (body.q, body.qd)
     return q
 
 
 def solver_set(system: System, settings: Solver, implicit_damping: bool = False) -> System:
-    """A system with MJX's Newton solver set, as Brax sets it for the ant and the humanoid."""
-    names: Any = mujoco  # its constants have no types
+    """Return a system with settings of MJX's Newton solver, as Brax sets it for ant and humanoid.
+
+    Args:
+      system: the robot and its ground.
+      settings: the settings of the solver.
+      implicit_damping: whether the integrator treats damping of joints implicitly.
+    """
+    names: Any = mujoco  # Its constants have no types.
     cones = {
         "elliptic": names.mjtCone.mjCONE_ELLIPTIC,
         "pyramidal": names.mjtCone.mjCONE_PYRAMIDAL,
@@ -274,7 +283,13 @@ def solver_set(system: System, settings: Solver, implicit_damping: bool = False)
 
 
 def solver_of(model: Any, settings: Solver, implicit_damping: bool = False) -> Any:
-    """A `mujoco.MjModel` with the same settings."""
+    """Return a `mujoco.MjModel` with settings of the solver.
+
+    Args:
+      model: the model, which does not change.
+      settings: the settings of the solver.
+      implicit_damping: whether the integrator treats damping of joints implicitly.
+    """
     names: Any = mujoco
     changed = copy.copy(model)
     changed.opt.solver = names.mjtSolver.mjSOL_NEWTON

@@ -1,4 +1,4 @@
-"""Who starts jobs: `local`, `submitit` (SLURM) and `ray`."""
+"""The launchers, which start jobs: `local`, `submitit` (SLURM) and `ray`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 
 LAUNCHERS: dict[str, type[Launcher]] = {"local": Local, "submitit": Submitit, "ray": Ray}
-"""By name."""
+"""The launchers by name."""
 
 
 def make(name: str, options: Mapping[str, Any]) -> Launcher:
-    """The launcher of that name, with its options."""
+    """Return the launcher of this name, with its options."""
     if name not in LAUNCHERS:
         raise unknown("launcher", name, LAUNCHERS)
     if not isinstance(options, Mapping):
@@ -32,13 +32,13 @@ def make(name: str, options: Mapping[str, Any]) -> Launcher:
 
 
 def to_dict(launcher: Launcher) -> dict[str, Any]:
-    """A launcher as plain data, for `jobs.toml`."""
+    """Return a launcher as plain data, for `jobs.toml`."""
     [name] = [name for name, kind in LAUNCHERS.items() if type(launcher) is kind]
     return {"name": name, "options": launcher.options()}
 
 
 def stored(data: Mapping[str, Any], folder: Path) -> Launcher:
-    """The launcher that a folder names, unless it would run what the folder says."""
+    """Return the launcher of a folder; raise a StudyError if its options run commands."""
     launcher = from_dict(data)
     if asked := launcher.commands():
         listed = ", ".join(f"{name} = {bounds.shown(value, 200)}" for name, value in asked.items())
@@ -51,5 +51,5 @@ def stored(data: Mapping[str, Any], folder: Path) -> Launcher:
 
 
 def from_dict(data: Mapping[str, Any]) -> Launcher:
-    """The inverse of `to_dict`."""
+    """Return the launcher that `to_dict` gave as plain data."""
     return make(str(data.get("name")), data.get("options", {}))

@@ -1,4 +1,4 @@
-"""Jobs on this machine: in turn, several at a time, or one on each GPU."""
+"""Jobs on this machine: one at a time, several at a time, or one on every GPU."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from continual_learning.jobs import process
-from continual_learning.jobs.running import Running
 from continual_learning.jobs.tree import Tree
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies.launch import stop_signals
+from continual_learning.studies.options import RunOptions
 
 _SECONDS = 0.1  # between two looks at the processes
 
 
 @dataclasses.dataclass(frozen=True)
 class Local:
-    """Runs jobs as child processes, and waits for them.
+    """A launcher that runs jobs as child processes, and waits for them.
 
-    SIGTERM, SIGINT and the time limit end all of them after their chunk.
+    SIGTERM, SIGINT and the time limit end all jobs after their chunk.
 
     Attributes:
-      parallel: how many at a time; None: one for each GPU, or one. One alone has all GPUs.
+      parallel: how many jobs run at a time; None for one per GPU, or one without GPUs. A single job
+        has all GPUs.
     """
 
     parallel: int | None = None
@@ -40,20 +41,22 @@ class Local:
             )
 
     def check(self) -> None:
-        """Nothing is needed."""
+        """Check nothing, because this launcher works everywhere."""
 
     def options(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return its options as plain data."""
         return {} if self.parallel is None else {"parallel": self.parallel}
 
     def commands(self) -> dict[str, Any]:
-        """None is."""
+        """Return nothing: no option runs commands."""
         return {}
 
-    def run(self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = True) -> bool:
-        """Runs the jobs and waits for them in any case."""
+    def run(
+        self, tree: Tree, names: Sequence[str], options: RunOptions, *, wait: bool = True
+    ) -> bool:
+        """Run the jobs, and wait for them whatever `wait` is."""
         free, waiting = places(self.parallel, gpus()), list(names)
-        limit = running.time_limit
+        limit = options.time_limit
         end = None if limit is None else time.monotonic() + limit
         children: dict[str, tuple[subprocess.Popen[bytes], dict[str, str]]] = {}
         told = False
@@ -61,8 +64,8 @@ class Local:
             while children or waiting:
                 while waiting and free and not stopped() and not _over(end):
                     name, place = waiting.pop(0), free.pop(0)
-                    running.tell(f"{name}: begins")
-                    left = dataclasses.replace(running, time_limit=_left(end))
+                    options.tell(f"{name}: begins")
+                    left = dataclasses.replace(options, time_limit=_left(end))
                     children[name] = process.start(tree, name, left, place), place
                 for name, (child, place) in list(children.items()):
                     code = child.poll()
@@ -71,7 +74,7 @@ class Local:
                         free.append(place)
                         if not told:
                             process.note_end(tree, name, code)
-                        running.tell(f"{name}: ended with exit code {code}")
+                        options.tell(f"{name}: ended with exit code {code}")
                 if stopped() and not told:
                     told = True
                     for child, _ in children.values():
@@ -83,9 +86,9 @@ class Local:
 
 
 def gpus() -> list[str]:
-    """The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
+    """Return the NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
 
-    JAX is not asked: it would take their memory.
+    It does not ask JAX, which would allocate their memory.
     """
     if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
         return []
@@ -100,11 +103,11 @@ def gpus() -> list[str]:
 
 
 def places(parallel: int | None, gpus: Sequence[str]) -> list[dict[str, str]]:
-    """Environment variables for each of the jobs that run at a time.
+    """Return the environment variables of every job that runs at the same time.
 
     Args:
-      parallel: how many; None: as many as there are GPUs, at least one.
-      gpus: divided among the jobs. Those that share one share its memory too.
+      parallel: the number of jobs; None for as many as there are GPUs, at least one.
+      gpus: the GPUs, which are divided among the jobs. Jobs that share one also share its memory.
     """
     count = max(1, len(gpus)) if parallel is None else parallel
     if count == 1 or not gpus:

@@ -13,27 +13,27 @@ from typing import Any
 
 from continual_learning import extras
 from continual_learning.jobs import process
-from continual_learning.jobs.running import Running
 from continual_learning.jobs.tree import Tree, read
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies.launch import stop_signals
+from continual_learning.studies.options import RunOptions
 
 _SECONDS = 0.2  # between two looks
 
 
 @dataclasses.dataclass(frozen=True)
 class Ray:
-    """Runs every job as a task of Ray, and waits for them.
+    """A launcher that runs every job as a task of Ray, and waits for them.
 
     All machines must see the tree under the same path, and have this package installed.
 
     Attributes:
-      address: of the cluster, such as "auto" or "ray://head:10001"; None: the one that
-        RAY_ADDRESS names, or a new one on this machine, which ends with the jobs.
-      num_cpus: that a job needs.
-      num_gpus: likewise; it sees no others.
-      max_retries: how often a job goes on elsewhere when its machine, or its process, is lost.
+      address: the address of the cluster, such as "auto" or "ray://head:10001"; None for the one
+        that RAY_ADDRESS names, or a new one on this machine, which ends with the jobs.
+      num_cpus: the CPUs that a job needs.
+      num_gpus: the GPUs that a job needs; it sees no others.
+      max_retries: how often a job continues elsewhere when its machine or its process is lost.
     """
 
     address: str | None = None
@@ -55,39 +55,41 @@ class Ray:
             raise StudyError(f"address must be text; got {bounds.shown(self.address)}.")
 
     def check(self) -> None:
-        """Raises if Ray is not installed."""
+        """Raise an error if Ray is not installed."""
         extras.require("ray")
 
     def options(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return its options as plain data."""
         options = dataclasses.asdict(self)
         return {name: value for name, value in options.items() if value is not None}
 
     def commands(self) -> dict[str, Any]:
-        """The address of another cluster than the one that is here."""
+        """Return the address of a cluster elsewhere."""
         return {} if self.address in (None, "auto") else {"address": self.address}
 
-    def run(self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = True) -> bool:
-        """Runs the jobs and waits for them in any case."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report to its makers
+    def run(
+        self, tree: Tree, names: Sequence[str], options: RunOptions, *, wait: bool = True
+    ) -> bool:
+        """Run the jobs, and wait for them whatever `wait` is."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would send statistics.
         ray = extras.load("ray")
         began = not ray.is_initialized()
         if began:
             with warnings.catch_warnings():
-                # JAX warns of forks. What Ray forks here is another program at once.
+                # JAX warns of forks, but a process that Ray forks here executes another program.
                 warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
                 ray.init(address=self.address, log_to_driver=False, logging_level="warning")
         try:
             needs = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
             task = ray.remote(max_retries=self.max_retries, **needs)(work)
             path = tree.path.resolve()
-            left = {task.remote(path, name, running): name for name in names}
+            left = {task.remote(path, name, options): name for name in names}
             told = False
             with stop_signals() as stopped:
                 while left:
                     done, _ = ray.wait(list(left), timeout=_SECONDS)
                     for each in done:
-                        running.tell(f"{left[each]}: {_outcome(ray, each)}")
+                        options.tell(f"{left[each]}: {_outcome(ray, each)}")
                         del left[each]
                     if stopped() and not told:
                         told = True
@@ -99,16 +101,22 @@ class Ray:
         return True
 
 
-def work(path: Path, name: str, running: Running) -> int:
-    """Runs a job where Ray has put it; the exit code."""
-    with contextlib.suppress(StudyError):  # which the job's own process keeps as its failure
-        running.load_plugins()
+def work(path: Path, name: str, options: RunOptions) -> int:
+    """Run a job on the machine that Ray chose; return the exit code.
+
+    Args:
+      path: the folder of the jobs.
+      name: the name of the job.
+      options: the options with which it is run.
+    """
+    with contextlib.suppress(StudyError):  # The job's own process records the error as its failure.
+        options.load_plugins()
     tree = read(path)
-    child = process.start(tree, name, running)
+    child = process.start(tree, name, options)
     try:
         while (code := child.poll()) is None:
             time.sleep(_SECONDS)
-    except KeyboardInterrupt:  # cancelled: it ends after its chunk
+    except KeyboardInterrupt:  # The task was canceled: the job ends after its chunk.
         child.terminate()
         return child.wait()
     process.note_end(tree, name, code)

@@ -1,4 +1,4 @@
-"""Jobs through submitit: a SLURM array, whose jobs are queued again when their time is over."""
+"""Jobs in a SLURM array by submitit, which are queued again when their time is over."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from typing import Any
 
 from continual_learning import extras
 from continual_learning.jobs import process
-from continual_learning.jobs.running import Running
 from continual_learning.jobs.tree import Tree, read
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError
 from continual_learning.studies.launch import REQUEUE, stop_signals
+from continual_learning.studies.options import RunOptions
 
 _DEFAULTS = {"timeout_min": 60, "signal_delay_s": 120}
 _LISTS = ("setup", "teardown", "srun_args")
 _PLACES = ("account", "constraint", "gpus_per_node", "gres", "mem", "name", "partition", "qos")
-_OFTEN = 10_000  # how often a job may run out of time: as often as it takes
+_OFTEN = 10_000  # how often a job may run out of time: in effect, without limit
 _SPARE = 20.0  # seconds that queueing again may take
-_SECONDS = 0.1  # between two looks; submitit asks SLURM much less often
+_SECONDS = 0.1  # between two looks at jobs; submitit asks SLURM much less often
 
 
 @dataclasses.dataclass(frozen=True)
 class Submitit:
-    """Sends jobs to SLURM as one array, and returns when they are queued.
+    """A launcher that sends jobs to SLURM as one array, and returns when they are queued.
 
-    SLURM tells a job `signal_delay_s` before its time is over, or when it is preempted. It then
-    ends after its chunk, or with its newest checkpoint if that takes too long, and is queued again;
-    so it is when `--time-limit` is over.
+    SLURM sends a job a signal `signal_delay_s` before its time is over, or when it is preempted.
+    The job then ends after its chunk, or with its newest checkpoint if that takes too long, and is
+    queued again. It is also queued again when `--time-limit` is over.
 
     Attributes:
-      cluster: "slurm", or "local": processes on this machine, which are waited for.
-      parameters: submitit's (`timeout_min`, `gpus_per_node`, `cpus_per_task`, `mem_gb`, …) and
-        those of sbatch with `_` for `-` (`partition`, `account`, `array_parallelism`, …).
+      cluster: "slurm", or "local" for processes on this machine, which the launcher waits for.
+      parameters: parameters of submitit (`timeout_min`, `gpus_per_node`, `cpus_per_task`, `mem_gb`,
+        …) and of sbatch with `_` for `-` (`partition`, `account`, `array_parallelism`, …).
     """
 
     cluster: str = "slurm"
@@ -66,7 +66,7 @@ class Submitit:
             raise StudyError(f"{name} must be a whole number above 0, got {bounds.shown(value)}.")
 
     def check(self) -> None:
-        """Raises if submitit or SLURM is missing, or a parameter is not known."""
+        """Raise an error if submitit or SLURM is missing, or a parameter is not known."""
         extras.require("submitit")
         if self.cluster == "slurm" and shutil.which("srun") is None:
             raise StudyError(
@@ -76,23 +76,23 @@ class Submitit:
             self.executor(Path(folder))
 
     def options(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return its options as plain data."""
         return {"cluster": self.cluster, "parameters": dict(self.parameters)}
 
     def commands(self) -> dict[str, Any]:
-        """All but numbers, and plain words that name a place in SLURM."""
+        """Return all parameters but numbers and plain words that name a place in SLURM."""
         return {name: x for name, x in self.parameters.items() if not _is_plain(name, x)}
 
     def run(
-        self, tree: Tree, names: Sequence[str], running: Running, *, wait: bool = False
+        self, tree: Tree, names: Sequence[str], options: RunOptions, *, wait: bool = False
     ) -> bool:
-        """Sends the jobs; on this machine it waits for them in any case."""
+        """Send the jobs; wait for them whatever `wait` is if they run on this machine."""
         executor = self.executor(tree.path.resolve() / "submitit")
         grace = max({**_DEFAULTS, **self.parameters}["signal_delay_s"] - _SPARE, 1.0)
         with executor.batch():
-            sent = [executor.submit(Task(tree.path.resolve(), n, running, grace)) for n in names]
+            sent = [executor.submit(Task(tree.path.resolve(), n, options, grace)) for n in names]
         for name, job in zip(names, sent, strict=True):
-            running.tell(f"{name}: submitted as {job.job_id}")
+            options.tell(f"{name}: submitted as {job.job_id}")
         if self.cluster == "local":
             for job in sent:
                 job.wait()
@@ -100,7 +100,7 @@ class Submitit:
         return wait and _wait(sent)
 
     def executor(self, folder: Path) -> Any:
-        """Submitit's executor, which keeps its files in a folder."""
+        """Return submitit's executor, which keeps its files in a folder."""
         submitit = extras.load("submitit")
         known = submitit.AutoExecutor._typed_parameters()
         given: dict[str, Any] = {"slurm_additional_parameters": {"requeue": True}}
@@ -122,7 +122,7 @@ def _is_plain(name: str, value: Any) -> bool:
 
 
 def _wait(sent: Sequence[Any]) -> bool:
-    """Until SLURM's jobs have ended; False if this process was told to stop, which they are not."""
+    """Wait for the end of SLURM's jobs; return False if this process is told to stop before."""
     with stop_signals() as stopped:
         while not all(job.done() for job in sent):
             if stopped():
@@ -132,27 +132,27 @@ def _wait(sent: Sequence[Any]) -> bool:
 
 
 class Task:
-    """What submitit calls in each job; `checkpoint` when the job is to be queued again.
+    """The function that submitit calls in a job; `checkpoint` is called before it is queued again.
 
     Args:
-      tree: its folder, as all machines see it.
-      name: of the job.
-      running: its options.
-      grace: seconds that it may take to its next checkpoint when it is told to end.
+      tree: the folder of the jobs, as all machines see it.
+      name: the name of the job.
+      options: the options with which it is run.
+      grace: the seconds that it has for its next checkpoint when it is told to end.
     """
 
-    def __init__(self, tree: Path, name: str, running: Running, grace: float):
-        self.tree, self.name, self.running, self.grace = tree, name, running, grace
+    def __init__(self, tree: Path, name: str, options: RunOptions, grace: float):
+        self.tree, self.name, self.options, self.grace = tree, name, options, grace
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self) -> None:
-        """Runs the job as a process of its own."""
+        """Run the job as a process of its own."""
         tree = read(self.tree)
-        self._process = process.start(tree, self.name, self.running)
-        # Not `wait`: a signal that comes in it could not wait for the process itself.
+        self._process = process.start(tree, self.name, self.options)
+        # A signal handler could not wait for the process if this waited with `wait`.
         while (code := self._process.poll()) is None:
             time.sleep(_SECONDS)
-        if code == REQUEUE and self.running.until_task is None:  # by its own time limit
+        if code == REQUEUE and self.options.until_task is None:  # It has reached its time limit.
             name = extras.load("submitit").JobEnvironment.USR_SIG
             signal.raise_signal(getattr(signal, f"SIG{name}"))
         process.note_end(tree, self.name, code)
@@ -162,12 +162,12 @@ class Task:
             )
 
     def checkpoint(self) -> Any:
-        """Ends the process, and says what to run when the job's turn comes again."""
+        """End the process, and return the task to run when the job's turn comes again."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             end = time.monotonic() + self.grace
             while self._process.poll() is None and time.monotonic() < end:
                 time.sleep(_SECONDS)
             self._process.kill()
-        again = type(self)(self.tree, self.name, self.running, self.grace)
+        again = type(self)(self.tree, self.name, self.options, self.grace)
         return extras.load("submitit").helpers.DelayedSubmission(again)

@@ -1,4 +1,4 @@
-"""From facts about entries and labels to the layers and links of a unit graph."""
+"""The assembly of a unit graph's layers and links from facts about entries and labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from continual_learning.optim.units import UnitGraph
 
 
 class Assembly:
-    """From facts about entries and labels to layers and links.
+    """The layers and links that follow from facts about entries and labels.
 
     Labels that were added together are one unit; contractions that share a unit form one layer.
     """
@@ -36,14 +36,20 @@ class Assembly:
         self.paired = np.isin(self.unit, paired)  # queries and keys that are left alone
 
     def graph(self, outputs: Iterable[int], mixed: Iterable[int], treedef: Any) -> UnitGraph:
-        """The graph, given the labels that are output, and those that it depends on otherwise."""
+        """Return the unit graph.
+
+        Args:
+          outputs: the labels that are output.
+          mixed: the labels on which the output depends otherwise.
+          treedef: the structure of the parameter tree.
+        """
         reasons = self.reasons
         final = {int(self.group[label]) for label in outputs}
-        # What reaches the output only through something that is not followed is listed.
+        # Layers that reach the output only through an operation that is not followed are listed.
         final |= {int(self.group[label]) for label in mixed} - reasons.keys()
         facts = [self._by_group(f) for f in self._facts()]
         layers, untraced, output = [], dict[str, str](), set[str]()
-        left = dict[int, str]()  # layers that are no units, with the reason
+        left = dict[int, str]()  # layers without units, with the reason
         for name, number in self.names.items():
             producers = [p for p in self.seen.producers if self.group[p.first] == number]
             if number in final:
@@ -82,7 +88,7 @@ class Assembly:
         )
 
     def _facts(self) -> tuple[list[Fact], list[Fact], list[Fact]]:
-        """What reads, shifts and scales units; queries read the keys that they belong to."""
+        """Return the reads, shifts and scales of units; queries read the keys of their pairs."""
         if not self.query.any():
             return self.seen.reads, self.seen.shifts, self.seen.scales
         reads, shifts = list(self.seen.reads), []
@@ -96,7 +102,7 @@ class Assembly:
         return reads, shifts, self.seen.scales
 
     def _of(self, p: Producer, chosen: np.ndarray) -> Fact | None:
-        """The entries that make the units of the labels `chosen`."""
+        """Return the entries that make the units of the labels `chosen`."""
         own = chosen[p.first + p.unit]
         if not own.any():
             return None
@@ -106,12 +112,12 @@ class Assembly:
     def _left_over(
         self, named: set[str], final: set[int], left: Mapping[int, str]
     ) -> dict[str, str | None]:
-        """Parameters beyond `named`, with the reason, or None for those of the output layer.
+        """Return parameters beyond `named` with the reason, or None for those of the output layer.
 
         Args:
-          named: parameters that need no more words.
+          named: parameters that are already listed.
           final: layers that are output.
-          left: layers that are no units, with the reason.
+          left: layers without units, with the reason.
         """
         groups: dict[int, set[int]] = {}
         for p in self.seen.producers:
@@ -137,9 +143,9 @@ class Assembly:
         return reasons
 
     def _groups(self) -> np.ndarray:
-        """The layer of every label: the number of its first contraction."""
+        """Return the layer of every label, as the number of its first contraction."""
         producers = self.seen.producers
-        owner = np.full(len(self.unit), NONE)  # what a loop carries has none of its own
+        owner = np.full(len(self.unit), NONE)  # the carry of a loop has none of its own
         for number, p in enumerate(producers):
             owner[p.first : p.first + p.size] = number
         first = np.full(len(self.unit), len(producers))  # of every unit
@@ -167,11 +173,11 @@ class Assembly:
         return names
 
     def indices(self) -> dict[str, np.ndarray]:
-        """For all layers, those of the output too, the unit of every label in them, or NONE."""
+        """Return, for all layers and the output's, the unit of every label in it, or NONE."""
         return {name: self._index(number)[0] for name, number in self.names.items()}
 
     def _index(self, number: int) -> tuple[np.ndarray, int]:
-        """For every label the number of its unit in the layer, or NONE; and the layer's size."""
+        """Return the number of every label's unit in the layer, or NONE, and the layer's size."""
         own = self.group == number
         some = own & ~self.paired
         own = np.flatnonzero(some if some.any() else own)
@@ -181,7 +187,7 @@ class Assembly:
         return index, len(units)
 
     def _shared(self) -> dict[int, str]:
-        """Biases and scales that are not one unit's own, with the reason."""
+        """Return biases and scales that do not belong to one unit alone, with the reason."""
         seen, count = self.seen, 2 * len(self.unit)
         uses = [np.zeros(0, np.int64)]  # entry, unit, and whether it is a scale there
         for fact, scales in [(f, 0) for f in seen.shifts] + [(f, 1) for f in seen.scales]:
@@ -199,7 +205,7 @@ class Assembly:
 
     @functools.cached_property
     def reasons(self) -> dict[int, str]:
-        """Layers that cannot be told, with the reason."""
+        """Layers whose units are ambiguous, with the reason."""
         reasons: dict[int, str] = {}
         gated = {int(self.unit[label]) for label in self.seen.gated}
         spoiled = dict[int, str]()
@@ -213,7 +219,7 @@ class Assembly:
             units, outputs = np.unique(
                 self.unit[p.first : p.first + p.size][own], return_counts=True
             )
-            # A gate may have its two sides, or all of a cell's, in one kernel; others beside it.
+            # A kernel may make the two sides of a gate, or all gates of a cell, beside others.
             several = outputs > 1
             alike = len(np.unique(outputs[several])) == 1 and len(units) > 1
             sides = alike and gated.issuperset(units[several])
@@ -244,17 +250,17 @@ class Assembly:
         return int(self._leaves(entry).item())
 
     def _leaves_of(self, entries: np.ndarray) -> list[int]:
-        """The numbers of the parameters that `entries` are in."""
+        """Return the numbers of the parameters that hold `entries`."""
         if entries.size and self._leaf(entries.min()) == self._leaf(entries.max()):
             return [self._leaf(entries[0])]
         return np.unique(self._leaves(entries)).tolist()
 
     def _leaves(self, entries: Any) -> np.ndarray:
-        """The number of the parameter that each entry is in."""
+        """Return the number of the parameter that holds each entry."""
         return np.searchsorted(self.starts, entries, side="right") - 1
 
     def _links(self, facts: Iterable[Fact], index: np.ndarray) -> tuple[Link, ...]:
-        """Links of the units in `index`."""
+        """Return the links of the units in `index`."""
         found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for fact in facts:
             units = np.where(fact.labels >= 0, index[fact.labels], NONE)
@@ -277,12 +283,12 @@ class Assembly:
         )
 
     def _own(self, links: Iterable[Link]) -> tuple[Link, ...]:
-        """Those whose parameter no other unit shares."""
+        """Return the links whose parameter no other unit shares."""
         shared = {self.paths[leaf] for leaf in self.shared}
         return tuple(link for link in links if link.param not in shared)
 
     def _kernels(self) -> tuple[Kernel, ...]:
-        """How the axes of every kernel are used, in program order."""
+        """Return the use of every kernel's axes, in program order."""
         by_leaf: dict[int, list[Producer]] = {}
         for p in self.seen.producers:
             for leaf in self._leaves_of(p.entries):
@@ -303,7 +309,7 @@ class Assembly:
         copies, outputs, inputs, spatial = (varying(role.reshape(shape)) for role in roles)
         rest = [a for a in range(len(shape)) if a not in (*copies, *outputs, *inputs, *spatial)]
         ones = [a for a in rest if shape[a] == 1]
-        if not inputs and ones:  # which of several axes of size 1 it is makes no difference
+        if not inputs and ones:  # any axis of size 1 will do
             inputs = [ones.pop(0)]
         if not outputs and ones:
             outputs = [ones.pop()]
@@ -318,7 +324,7 @@ class Assembly:
         )
 
     def _bias_of(self, producers: list[Producer]) -> str | None:
-        """The parameter that is added to all outputs of the kernel, and to nothing else."""
+        """Return the parameter that is added to the outputs of the kernel, all and no others."""
         found = set()
         for p in producers:
             own = [
@@ -338,7 +344,7 @@ class Assembly:
 
 
 def _link(path: str, shape: tuple[int, ...], units: np.ndarray, places: np.ndarray) -> Link:
-    """The axes along which units (and places) differ, and what they are there."""
+    """Return the link of a parameter, along the axes in which its units (and places) differ."""
     units, places = units.reshape(shape), places.reshape(shape)
     own = places[units >= 0]
     placed = bool((own >= 0).all()) and len(np.unique(own)) > 1

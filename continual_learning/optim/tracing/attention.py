@@ -20,7 +20,7 @@ from continual_learning.optim.tracing.labels import (
 
 
 class _Side(NamedTuple):
-    """One operand: its value, and which of its axes are copies, free and contracted."""
+    """One operand: its value, and its axes that are copies, free and contracted."""
 
     value: Value
     copies: Sequence[int]
@@ -31,17 +31,28 @@ class _Side(NamedTuple):
         return [self.value.shape[a] for a in axes]
 
     def units(self) -> bool:
-        """Whether there are units in it."""
+        """Return whether it holds units."""
         return isinstance(self.value, Activation) and bool((self.value.labels >= 0).any())
 
 
 def product(
     seen: Findings, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]
 ) -> Value | None:
-    """`dot_general` of two arrays that are no parameters; None if it is not followed.
+    """Interpret a `dot_general` of two arrays that are not parameters.
 
-    Attention (Vaswani et al., 2017, arXiv 1706.03762) has two. Scores are sums over channels of
-    query times key: units meet in pairs. Values are averaged over positions: a channel stays one.
+    Attention (Vaswani et al., 2017, arXiv 1706.03762) has two of them. Its scores are sums over
+    channels of query times key, in which units meet in pairs. Its values are averaged over
+    positions, so that a channel stays one unit.
+
+    Args:
+      seen: the findings, which are extended.
+      dims: its dimension numbers.
+      lhs: the left operand.
+      rhs: the right operand.
+      shape: the shape of the result.
+
+    Returns:
+      The labels of the result, or None if it is not followed.
     """
     sides = []
     for value, contracted, copies in zip((lhs, rhs), *dims, strict=True):
@@ -58,7 +69,7 @@ def product(
 def _averaged(
     seen: Findings, own: _Side, other: _Side, first: bool, shape: tuple[int, ...]
 ) -> Value | None:
-    """Sums over places of one unit are of this unit, whatever the weights are."""
+    """Interpret weighted sums over places of one unit, which belong to this unit."""
     act = own.value
     assert isinstance(act, Activation)
     labels = act.labels.transpose(*own.copies, *own.free, *own.contracted)
@@ -77,7 +88,7 @@ def _averaged(
 
 
 def _paired(seen: Findings, lhs: _Side, rhs: _Side, shape: tuple[int, ...]) -> Value | None:
-    """Channels of queries and keys, which do nothing without each other."""
+    """Interpret sums over channels of queries and keys, which have no effect alone."""
     left, right = _channels(lhs), _channels(rhs)
     # Where several heads meet several heads, a channel meets more than one on either side.
     if left is None or right is None or len(left) > 1 < len(right):
@@ -85,7 +96,8 @@ def _paired(seen: Findings, lhs: _Side, rhs: _Side, shape: tuple[int, ...]) -> V
     both = np.stack(np.broadcast_arrays(left, right)).reshape(2, -1)
     met = np.unique(both, axis=1).T.tolist()
     pairs = {(seen.unit(x), seen.unit(y)) for x, y in met}
-    # A key may have several queries (Ainslie et al., 2023, arXiv 2305.13245), not the other way.
+    # A key may have several queries (Ainslie et al., 2023, arXiv 2305.13245), but a query only one
+    # key.
     queries, keys = ({pair[i] for pair in pairs} for i in (0, 1))
     if len(queries) < len(pairs):
         pairs, queries, keys = {(y, x) for x, y in pairs}, keys, queries
@@ -104,7 +116,7 @@ def _paired(seen: Findings, lhs: _Side, rhs: _Side, shape: tuple[int, ...]) -> V
 def _channels(side: _Side) -> np.ndarray | None:
     """Return [heads, channels], the labels along copies and contracted axes; None without units.
 
-    Heads are the different rows along the free axes, where positions are alike.
+    Heads are the different rows along the free axes; positions have equal rows.
     """
     act = side.value
     assert isinstance(act, Activation)

@@ -1,4 +1,4 @@
-"""Contractions with a parameter: which unit each entry reads, and which it makes."""
+"""Contractions with a parameter: the units that its entries read, and those that they make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from continual_learning.optim.tracing.labels import NONE, Activation, Data, Entr
 
 
 def dot(seen: Findings, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...]) -> Value | None:
-    """`dot_general`, one side of which is a parameter; None if that is not so."""
+    """Interpret a `dot_general` with a parameter on one side.
+
+    Args:
+      seen: the findings, which are extended.
+      dims: its dimension numbers.
+      lhs: the left operand.
+      rhs: the right operand.
+      shape: the shape of the result.
+
+    Returns:
+      The labels of the result, or None if not exactly one side is a parameter that can be a kernel.
+    """
     ((lhs_in, rhs_in), (lhs_copies, rhs_copies)) = dims
     if isinstance(lhs, Entries) and not isinstance(rhs, Entries):
         w, w_in, copies = lhs, lhs_in, lhs_copies
@@ -57,7 +68,18 @@ def dot(seen: Findings, dims: Any, lhs: Value, rhs: Value, shape: tuple[int, ...
 def conv(
     seen: Findings, params: dict[str, Any], x: Value, w: Value, shape: tuple[int, ...]
 ) -> Value | None:
-    """`conv_general_dilated` with a parameter; None if that is not so."""
+    """Interpret a `conv_general_dilated` with a parameter.
+
+    Args:
+      seen: the findings, which are extended.
+      params: its parameters.
+      x: the image.
+      w: the kernel.
+      shape: the shape of the result.
+
+    Returns:
+      The labels of the result, or None if `w` is not a parameter that can be a kernel.
+    """
     if not isinstance(w, Entries) or isinstance(x, Entries) or params["batch_group_count"] != 1:
         return None
     lhs, rhs, out = params["dimension_numbers"]  # (batch, feature, *spatial), (out, in, …)

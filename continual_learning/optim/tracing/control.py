@@ -1,4 +1,4 @@
-"""Programs within programs: calls, and loops."""
+"""Programs within programs, in calls and loops."""
 
 from __future__ import annotations
 
@@ -25,14 +25,24 @@ from continual_learning.optim.tracing.labels import (
 if TYPE_CHECKING:
     from continual_learning.optim.tracing.interpret import Interpreter
 
-# Layers stacked in one parameter are read one by one. They are seldom stacked higher than this.
+# Layers stacked in one parameter are read one by one. There are seldom more of them than this.
 MAX_ITERATIONS = 64
-# A carry that is made of another one takes an attempt more.
+# A carry that is made of another one takes one more attempt.
 MAX_ATTEMPTS = 8
 
 
 def enter(seen: Interpreter, eqn: Any, ins: list[Value], at: tuple[int, ...]) -> list[Value] | None:
-    """The program inside an operation; None if there is none, or it is not followed."""
+    """Interpret the program inside an operation.
+
+    Args:
+      seen: the interpreter.
+      eqn: the equation of the operation.
+      ins: its operands.
+      at: its address.
+
+    Returns:
+      The results, or None if there is no program inside, or it is not followed.
+    """
     found = program_within(eqn.params, len(ins))
     if found is None:
         return None
@@ -55,7 +65,7 @@ def _unrolled(
     ins: list[Value],
     at: tuple[int, ...],
 ) -> list[Value]:
-    """Iteration by iteration, as layers that are stacked in one parameter are."""
+    """Interpret a `scan` iteration by iteration, for layers that are stacked in one parameter."""
     length = eqn.params["length"]
     shared, carry, xs = scan_parts(eqn, ins)
     results: list[list[Value]] = [[]] * length
@@ -63,7 +73,7 @@ def _unrolled(
         now = [*shared, *carry, *(_item(seen, x, i) for x in xs)]
         outs = seen.run(jaxpr, consts, now, (*at, i))
         carry, results[i] = outs[: len(carry)], outs[len(carry) :]
-    if length == 1:  # used once here, but as often as a longer sequence has steps
+    if length == 1:  # a longer sequence would use the shared parameters several times
         for value in shared:
             if isinstance(value, Entries):
                 seen.lose(value.numbers, "is used in every iteration of 'scan'")
@@ -103,7 +113,7 @@ def _by_body(
     ins: list[Value],
     at: tuple[int, ...],
 ) -> list[Value] | None:
-    """One iteration that stands for all, as those of a recurrent network do."""
+    """Interpret one iteration of a `scan` that stands for all, for recurrent networks."""
     shared, start, xs = scan_parts(eqn, ins)
     if not all(constant_along(x.labels, [0]) for x in xs if isinstance(x, Activation)):
         return None
@@ -123,14 +133,17 @@ def _by_body(
 
 
 def _any_item(seen: Interpreter, value: Value) -> Value:
-    """An item that stands for all: its place is any."""
+    """Return an item of a scanned array that stands for all, without places that differ."""
     if not isinstance(value, Activation):
         return _item(seen, value, 0)
     return _moved(seen, lambda x: np.where((x == x[:1]).all(0), x[0], NONE), [value])
 
 
 def _after(seen: Interpreter, value: Value, lead: tuple[int, ...]) -> Value:
-    """What comes out of a loop: an array of its own, of which the body's is a part."""
+    """Return a result of a loop as an array of its own, of which the body's is a part.
+
+    `lead` holds the axis of the iterations, if the results of all are stacked.
+    """
     if isinstance(value, Entries):
         value = seen.release(value, "passes through 'scan'") if lead else value
     if isinstance(value, Data):
@@ -145,21 +158,21 @@ def closed(
     kept: Sequence[bool],
     reason: str,
 ) -> list[Value] | None:
-    """What the body of a loop returns when its carry comes out labelled as it went in.
+    """Return the results of a loop's body once its carry keeps its labels.
 
-    The units that a carry comes out with are found by running the body; then it runs again with
-    labels of its own for them in the carry, which are the same units. Of all runs but the last
-    nothing stays.
+    A run of the body finds the units in its new carry; then it runs again with new labels for
+    these units in its carry, which are merged with them. The findings of all runs but the last are
+    discarded.
 
     Args:
-      seen: what is known of the program so far.
-      body: from the carry to the new carry, and whatever else it returns.
+      seen: the interpreter.
+      body: a function from the carry to the new carry and further results.
       start: the carry before the first iteration.
-      kept: which parts of it the body passes on as they are.
-      reason: why what cannot be followed is not.
+      kept: which parts of the carry the body returns unchanged.
+      reason: the reason to record for parts that cannot be followed.
 
     Returns:
-      What the body returned, or None if it does not settle.
+      The results of the body, or None if the labels do not settle.
     """
     known: list[Activation | Data | None] = [None] * len(start)
     for _ in range(MAX_ATTEMPTS):
@@ -187,7 +200,14 @@ def closed(
 
 
 def _entering(seen: Interpreter, start: Value, last: Value | None, reason: str) -> Value:
-    """What goes into an iteration, whether it is the first or follows one that left `last`."""
+    """Return a part of the carry that stands for `start` and for `last` of a former iteration.
+
+    Args:
+      seen: the interpreter.
+      start: the part before the first iteration.
+      last: the part after an iteration, or None if it is unknown.
+      reason: the reason to record for a parameter that is lost.
+    """
     if isinstance(last, Activation):
         value = elementwise(seen, "add", [start, last], start.shape)
     else:
@@ -201,14 +221,20 @@ def _entering(seen: Interpreter, start: Value, last: Value | None, reason: str) 
 
 
 def _mark(seen: Interpreter, pattern: Activation) -> Activation:
-    """The pattern with new labels."""
+    """Return the pattern with new labels."""
     first = seen.fresh(int(pattern.labels.max()) + 1)
     labels = np.where(pattern.labels >= 0, pattern.labels + first, pattern.labels)
     return dataclasses.replace(pattern, labels=labels)
 
 
 def _pattern(seen: Interpreter, value: Value, reason: str) -> Activation | Data:
-    """Which elements are of one unit: labels that count the units in order of appearance."""
+    """Return labels that count the units of a value in order of appearance.
+
+    Args:
+      seen: the interpreter.
+      value: the value.
+      reason: the reason to record for a parameter that is lost.
+    """
     value = seen.release(value, reason)
     if not isinstance(value, Activation):
         return merged([value] if isinstance(value, Data) else [], value.shape)

@@ -1,4 +1,4 @@
-"""Element-wise operations and reductions: labels that meet, and parameters that shift or scale."""
+"""Element-wise operations, where labels meet and parameters shift or scale, and reductions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,16 @@ SUMS = frozenset(["add", "add_any", "sub"])
 
 
 def elementwise(seen: Findings, name: str, ins: list[Value], shape: tuple[int, ...]) -> Value:
-    """Labels that meet are one unit; in a product only where they meet one to one, as in a gate."""
+    """Interpret an element-wise operation.
+
+    Labels that meet become one unit, but in a product only if they meet one to one, as in a gate.
+
+    Args:
+      seen: the findings, which are extended.
+      name: the operation.
+      ins: its operands.
+      shape: the shape of the result.
+    """
     acts = [v for v in ins if isinstance(v, Activation)]
     entries = [v for v in ins if isinstance(v, Entries)]
     if len(entries) == 1 and len(ins) <= 2:
@@ -58,11 +67,18 @@ def elementwise(seen: Findings, name: str, ins: list[Value], shape: tuple[int, .
 
 
 def combine(seen: Findings, name: str, a: Activation, b: Activation, additive: bool) -> Activation:
-    """Element by element.
+    """Combine the labels of two activations element by element.
 
-    A statistic (MIXED) that meets one of the units it is of is a normalisation, and counts as held
-    fixed. What it is used for is not looked at: a unit times the mean of its layer passes for one,
-    too. (Squeeze-and-excite does not: there a contraction makes new labels, which meet the unit.)
+    A statistic (MIXED) that meets one of its own units is a normalization, and counts as held
+    fixed. Its use is not examined, so that a unit times the mean of its layer counts as one, too.
+    (Squeeze-and-excite does not, since there a contraction makes new labels, which meet the unit.)
+
+    Args:
+      seen: the findings, which are extended.
+      name: the operation.
+      a: an activation.
+      b: another one, of the same shape.
+      additive: whether labels that meet are added.
     """
     one, two = _once(a.labels, b.labels)
     clash = (one >= 0) & (two >= 0) & (one != two)
@@ -90,7 +106,18 @@ def combine(seen: Findings, name: str, a: Activation, b: Activation, additive: b
 def _with_entries(
     seen: Findings, name: str, entries: Entries, ins: list[Value], shape: tuple[int, ...]
 ) -> Value | None:
-    """A parameter and at most one other array; None where that is no bias, scale or multiple."""
+    """Interpret an operation on a parameter and at most one other array.
+
+    Args:
+      seen: the findings, which are extended.
+      name: the operation.
+      entries: the parameter.
+      ins: all operands.
+      shape: the shape of the result.
+
+    Returns:
+      The result, or None if the parameter is not used as a bias, a scale or a multiple.
+    """
     numbers = np.broadcast_to(entries.numbers, shape)
     (other,) = [v for v in ins if v is not entries] or [Data(())]
     multiple = name in ("mul", "neg") or (name == "div" and entries is ins[0])
@@ -102,12 +129,12 @@ def _with_entries(
     if not isinstance(other, Activation) or name not in SUMS | {"mul"}:
         return None
     act = spread(other, shape)
-    if name == "mul" and not (act.labels >= 0).any():  # half of a normalisation, or of the input's
+    if name == "mul" and not (act.labels >= 0).any():  # a half of a normalization
         factors = act.sources | (entries.factors or frozenset())
         return Entries(numbers, factors, entries.inputs, entries.written or act.written)
     if entries.factors:  # the other half
         act = combine(seen, name, act, spread(_all_mixed(entries), shape), additive=False)
-    if name in SUMS and entries.factors is not None:  # times something: no bias
+    if name in SUMS and entries.factors is not None:  # a multiple is not a bias
         seen.lose(numbers, f"passes through {name!r}")
         if entries.inputs or entries.written:
             seen.spoil(act.own_labels(), UNFOLLOWED)
@@ -118,7 +145,7 @@ def _with_entries(
     known = (labels >= 0) & (pairs >= 0)
     place = np.full(int(known.sum()), NONE)
     facts.append(Fact(pairs[known], labels[known], place, linear))
-    alone = np.setdiff1d(pairs[~known], pairs[known])  # beside no unit, not only beside padding
+    alone = np.setdiff1d(pairs[~known], pairs[known])  # entries that meet no unit at any place
     seen.lose(alone, f"meets no unit in {name!r}")
     return act if name in SUMS else dataclasses.replace(act, linear=False)
 
@@ -130,19 +157,25 @@ def _all_mixed(entries: Entries) -> Activation:
 
 
 def _once(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both without the axes along which neither changes."""
+    """Return both without the axes along which neither changes."""
     alike = [i for i in range(a.ndim) if constant_along(a, [i]) and constant_along(b, [i])]
     return first_along(a, alike), first_along(b, alike)
 
 
 def reduction(params: dict[str, Any], x: Activation, shape: tuple[int, ...]) -> Value:
-    """A reduction over elements of one unit keeps the unit; over several it is a statistic."""
+    """Interpret a reduction, which keeps a unit, or makes a statistic of several units.
+
+    Args:
+      params: the parameters of the operation.
+      x: its operand.
+      shape: the shape of the result.
+    """
     axes = _window_axes(params) if "window_dimensions" in params else params.get("axes")
     return _reduced(x, (params["axis"],) if axes is None else axes, shape)
 
 
 def _window_axes(params: dict[str, Any]) -> list[int]:
-    """Axes along which windows overlap, or are not one per element."""
+    """Return the axes along which windows are not simply one per element."""
     trivial = zip(
         params["window_dimensions"],
         params["window_strides"],

@@ -1,4 +1,4 @@
-"""Runs a program with some of its arrays taken out, and with others added in."""
+"""The evaluation of a program with some of its arrays taken out, and with others added in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ except ImportError:  # before JAX 0.10
     from jax.core import DropVar  # pyright: ignore[reportAttributeAccessIssue]
 
 Address = tuple[int, ...]
-"""An equation: its number; in a program within it, the iteration and the number there; and so on.
+"""The address of an equation: its number, or that of an outer equation and an inner address.
+
+In between stands the iteration of the inner program.
 
 (4, 0, 2) is the third equation of the program that the fifth one calls; (4, LOOP, 2) is that of
 all iterations of a scan, whose arrays are stacked along a new first axis.
@@ -32,13 +34,13 @@ class Slot(NamedTuple):
 
     @property
     def loops(self) -> int:
-        """How many axes for iterations the array has before its own."""
+        """The number of axes for iterations before the array's own."""
         return self.address[1::2].count(LOOP)
 
 
 Taken = dict[Slot, jax.Array]
 
-# Run as they are, so that their own rules stay; what is taken out of them is computed beside them.
+# Operations that run unchanged to keep their own rules; taken arrays are computed beside them.
 OWN_RULES = frozenset(
     ["custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call"]
 )
@@ -46,7 +48,7 @@ _REMAT = frozenset(["remat", "remat2", "checkpoint"])
 
 
 def program_within(params: Mapping[str, Any], inputs: int) -> tuple[Any, Sequence[Any]] | None:
-    """The program that a call runs on its `inputs` arrays, and its constants."""
+    """Return the program that a call runs on `inputs` arrays, and its constants, or None."""
     for value in params.values():
         jaxpr = getattr(value, "jaxpr", value)
         if hasattr(jaxpr, "eqns") and len(jaxpr.invars) == inputs:
@@ -55,9 +57,10 @@ def program_within(params: Mapping[str, Any], inputs: int) -> tuple[Any, Sequenc
 
 
 def scan_parts(eqn: Any, ins: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """What goes into a `scan`: constants, carry, and what is scanned over.
+    """Return the operands of a `scan`: constants, carry, and arrays that are scanned over.
 
-    Told by shapes: one axis less inside. The parameters that say it differ by version of JAX.
+    The latter have one axis less inside. The shapes decide, since the parameters that name these
+    operands differ by version of JAX.
     """
     body = eqn.params["jaxpr"].jaxpr
     outer, inner = ([len(var.aval.shape) for var in vs] for vs in (eqn.outvars, body.outvars))
@@ -76,15 +79,15 @@ def evaluate(
     added: Mapping[Slot, jax.Array],
     prefix: Address = (),
 ) -> tuple[list[Any], Taken]:
-    """The outputs of a program, and the arrays in the slots `wanted`.
+    """Return the outputs of a program, and the arrays in the slots `wanted`.
 
     Args:
       jaxpr: the program.
       consts: its constants.
       args: its arguments.
-      wanted: which arrays to take out.
-      added: what to add to arrays that come out of equations.
-      prefix: where the program lies in the one that `wanted` and `added` speak of.
+      wanted: the slots of the arrays to take out.
+      added: arrays to add to results of equations, by slot.
+      prefix: the address of the program in the one to which `wanted` and `added` refer.
     """
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
@@ -119,7 +122,7 @@ def _within(slot: Slot, at: Address) -> bool:
 
 
 def _bind(jaxpr: Any, eqn: Any, ins: Sequence[Any]) -> list[Any]:
-    """The equation as it is: a program of this one equation, which JAX knows how to run."""
+    """Run an equation unchanged, as a program of this one equation."""
     args = {var: x for var, x in zip(eqn.invars, ins, strict=True) if isinstance(var, core.Var)}
     kept = [not isinstance(var, DropVar) for var in eqn.outvars]
     alone = jaxpr.replace(
@@ -139,7 +142,7 @@ def _bind(jaxpr: Any, eqn: Any, ins: Sequence[Any]) -> list[Any]:
 def _enter(
     jaxpr: Any, eqn: Any, ins: list[Any], wanted: Set[Slot], added: Mapping[Slot, Any], at: Address
 ) -> tuple[list[Any], Taken]:
-    """An equation with a program inside, out of which something is taken."""
+    """Run an equation with a program inside, from which arrays are taken."""
     name, params = eqn.primitive.name, eqn.params
     if name == "scan":
         looped = {slot.address[len(at)] == LOOP for slot in {*wanted, *added}}
@@ -166,7 +169,7 @@ def _enter(
 def _looped(
     eqn: Any, ins: list[Any], wanted: Set[Slot], added: Mapping[Slot, Any], at: Address
 ) -> tuple[list[Any], Taken]:
-    """A `scan` that stays one; what is taken out, or added in, has an axis for its iterations."""
+    """Run a `scan` as a `scan`; arrays that are taken out or added have an axis for iterations."""
     body = eqn.params["jaxpr"]
     shared, carry, xs = scan_parts(eqn, ins)
 
@@ -188,7 +191,7 @@ def _unrolled(
     added: Mapping[Slot, Any],
     at: Address,
 ) -> tuple[list[Any], Taken]:
-    """A `scan`, iteration by iteration."""
+    """Run a `scan` iteration by iteration."""
     body, length = eqn.params["jaxpr"], eqn.params["length"]
     shared, carry, xs = scan_parts(eqn, ins)
     results: list[list[Any]] = [[]] * length

@@ -1,4 +1,4 @@
-"""What is found out about a program: which parameter entries make, read, shift and scale a unit."""
+"""The findings about a program: the parameter entries that make, read, shift and scale a unit."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ UNFOLLOWED = "adds to what parameters that are not followed make of the input"
 
 
 class Producer(NamedTuple):
-    """A contraction with a parameter; arrays run over its entries.
+    """A contraction with a parameter; its arrays have an element per entry.
 
     Attributes:
       first: label of its first unit; the others follow.
       size: number of units.
-      entries: which entries it uses.
-      unit: which of its units each makes: the output, counted over all copies.
+      entries: the entries that it uses.
+      unit: the unit that each entry makes: the output, counted over all copies.
       copy, output, inputs, spatial: the copy of the kernel, the output and the input there, and
         the place in the receptive field.
       given: the numbers of the inputs that it reads, if it reads no units.
@@ -53,16 +53,16 @@ class Fact(NamedTuple):
     entries: np.ndarray
     labels: np.ndarray
     position: np.ndarray
-    linear: bool = False  # of a shift: right after the contraction, so that it is its bias
+    linear: bool = False  # whether a shift follows the contraction directly, and so is its bias
 
 
 class Record(NamedTuple):
     """An operation as it was interpreted.
 
     Attributes:
-      address: its equation (see evaluate.py), None for data movement that has none.
+      address: its equation (see evaluate.py), None for data movement without an equation.
       name: its name.
-      ins, outs: what went in and came out.
+      ins, outs: its operands and its results.
     """
 
     address: tuple[int, ...] | None
@@ -72,20 +72,23 @@ class Record(NamedTuple):
 
 
 class Findings:
-    """What is known of a program.
+    """The findings about a program.
 
     Attributes:
       producers: contractions in program order; no entry is in two of them.
       reads, shifts, scales: facts in program order.
-      spoiled: labels that cannot be told as units, with the reason.
+      spoiled: labels that cannot be units, with the reason.
       gated: labels of units that met others in a product.
       queries: labels that stand beside the keys of their units, as if they read them.
-      journal: all operations that activations went into or came out of, those within calls before
+      journal: all operations with activations as operands or results, those within calls before
         the call.
     """
 
     def __init__(self, entries: int, pairs: bool = False):
-        """`entries`: how many the parameters have; `pairs`: whether queries and keys are units."""
+        """Begin without findings, for parameters with `entries` entries.
+
+        With `pairs`, channels of queries and keys are units.
+        """
         self.pairs = pairs
         self.producers: list[Producer] = []
         self.reads: list[Fact] = []
@@ -103,29 +106,29 @@ class Findings:
     # Units -----------------------------------------------------------------------------------
 
     def unit(self, label: int) -> int:
-        """The unit of a label: labels that were added together are one."""
+        """Return the unit of a label; labels that were added together are one unit."""
         while self._parent[label] != label:
             self._parent[label] = self._parent[self._parent[label]]
             label = self._parent[label]
         return label
 
     def units(self) -> np.ndarray:
-        """The unit of every label."""
+        """Return the unit of every label."""
         return np.array([self.unit(i) for i in range(len(self._parent))], int)
 
     def fresh(self, number: int) -> int:
-        """The first of `number` new labels."""
+        """Return the first of `number` new labels."""
         first = len(self._parent)
         self._parent += range(first, first + number)
         return first
 
     def merge(self, a: int, b: int) -> None:
-        """From now on these labels are one unit."""
+        """Make two labels one unit."""
         a, b = self.unit(a), self.unit(b)
         self._parent[max(a, b)] = min(a, b)
 
     def gate(self, pairs: Iterable[tuple[int, int]], reason: str) -> None:
-        """Labels that meet in a product: one unit if it is one to one, else none is a unit."""
+        """Merge labels that meet in a product one to one; otherwise spoil them."""
         units = {(self.unit(x), self.unit(y)) for x, y in pairs}
         units = {(x, y) for x, y in units if x != y}
         if len({x for x, _ in units}) == len(units) == len({y for _, y in units}):
@@ -136,10 +139,16 @@ class Findings:
             self.spoil((label for pair in pairs for label in pair), reason)
 
     def meet(self, statistic: Activation, met: Sequence[int], name: str, additive: bool) -> None:
-        """A statistic, at its MIXED elements, meets the units of `met`.
+        """Record that a statistic, at its MIXED elements, meets units.
 
-        It may meet those that it is of. Others make what it is of no units; and where it is added
-        to them, neither are they, for something that is not followed writes there.
+        A statistic may meet its own units. If it meets others, its own are spoiled; if it is added
+        to others, these are spoiled as well, since a computation that is not followed writes there.
+
+        Args:
+          statistic: the statistic.
+          met: the labels of the units that it meets.
+          name: the operation.
+          additive: whether the statistic is added to the units.
         """
         if not met:
             return
@@ -151,29 +160,29 @@ class Findings:
                 self.spoil(others, UNFOLLOWED)
 
     def spoil(self, labels: Iterable[int], reason: str) -> None:
-        """These cannot be told as units. The first reason stays."""
+        """Record that these labels cannot be units. The first reason stays."""
         for label in labels:
             self.spoiled.setdefault(int(label), reason)
 
     def snapshot(self) -> dict[str, Any]:
-        """All that is known by now."""
+        """Return all findings so far."""
         return {name: copy.copy(value) for name, value in vars(self).items()}
 
     def restore(self, known: dict[str, Any]) -> None:
-        """Forgets what was found out since the snapshot."""
+        """Forget the findings since the snapshot."""
         vars(self).update(known)
 
     # Entries ---------------------------------------------------------------------------------
 
     def lose(self, entries: np.ndarray, reason: str) -> None:
-        """What is done with these entries is not followed. The first reason stays."""
+        """Record that the use of these entries is not followed. The first reason stays."""
         if reason not in self._reasons:
             self._reasons.append(reason)
         entries = entries[entries >= 0]
         self._lost[entries[self._lost[entries] == 0]] = self._reasons.index(reason)
 
     def release(self, value: Value, reason: str) -> Value:
-        """Loses entries: what stays is data, or the statistics they were multiplied by."""
+        """Lose entries; return data, or the statistics by which they were multiplied."""
         if not isinstance(value, Entries):
             return value
         self.lose(value.numbers, reason)
@@ -184,18 +193,18 @@ class Findings:
         return Data(value.shape, given=True, inputs=value.inputs, learned=True)
 
     def lost(self, entries: np.ndarray) -> np.ndarray:
-        """Which of `entries` are used in a way not followed."""
+        """Return which of `entries` are used in a way that is not followed."""
         return self._lost[entries] > 0
 
     def why_lost(self, entries: np.ndarray) -> str | None:
-        """The reason for the first lost one among `entries`, None if there is none."""
+        """Return the reason for the first lost one among `entries`, None if none is lost."""
         if len(self._reasons) == 1:
             return None
         numbers = self._lost[entries]
         return self._reasons[numbers[np.argmax(numbers > 0)]] if numbers.any() else None
 
     def produces(self, entries: np.ndarray) -> np.ndarray:
-        """Which of `entries` are in a producer."""
+        """Return which of `entries` are in a producer."""
         return self._produces[entries]
 
     # Contractions ----------------------------------------------------------------------------
@@ -209,7 +218,19 @@ class Findings:
         spatial: np.ndarray,
         given: frozenset[int] = frozenset(),
     ) -> int | None:
-        """Starts new units; None unless every entry is there, once, and in no other contraction."""
+        """Start new units, and return the label of the first.
+
+        Args:
+          entries: [copies, inputs, outputs] or [outputs, inputs, places], the kernel's entries.
+          copy: the copy of the kernel of each entry, to broadcast, as below.
+          output: its output.
+          inputs: its input.
+          spatial: its place in the receptive field.
+          given: the numbers of the inputs that the contraction reads, if it reads no units.
+
+        Returns:
+          The label, or None unless every entry occurs once and in no other contraction.
+        """
         if entries.size == 0 or (low := int(entries.min())) < 0:
             return None
         there = np.zeros(int(entries.max()) - low + 1, bool)
@@ -229,7 +250,16 @@ class Findings:
     def uniform(
         self, x: Activation, labels: np.ndarray, position: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """[copies, inputs, places] -> what a weight reads, which must not differ by place."""
+        """Return the units that weights read, which must not differ by place, and their places.
+
+        Args:
+          x: the operand.
+          labels: [copies, inputs, places], its labels.
+          position: [copies, inputs, places], its positions.
+
+        Returns:
+          The labels and the positions [copies, inputs], or NONE where they differ.
+        """
         row = labels.max(-1)
         bad = ((labels != row[..., None]) & (labels != NONE)).any(-1) | (row == MIXED)
         if bad.any():
@@ -240,6 +270,12 @@ class Findings:
         return np.where(bad, NONE, row), np.where(same, position[..., 0], NONE)
 
     def read(self, entries: np.ndarray, labels: np.ndarray, position: np.ndarray) -> None:
-        """Notes which unit, and which place of it, each entry reads."""
+        """Record the unit, and its place, that each entry reads.
+
+        Args:
+          entries: any shape.
+          labels: the label that each entry reads, to broadcast.
+          position: its place, to broadcast.
+        """
         labels, position = (np.broadcast_to(a, entries.shape) for a in (labels, position))
         self.reads.append(Fact(entries.reshape(-1), labels.reshape(-1), position.reshape(-1)))

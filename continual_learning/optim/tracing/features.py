@@ -1,4 +1,4 @@
-"""Features and pre-activations of a model, taken out of its program."""
+"""Features and pre-activations of a model, which are taken out of its program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Arrays = dict[str, jax.Array]
 
 
 def with_features(graph: UnitGraph, apply_fn: Callable[..., Any]) -> Callable[..., Any]:
-    """See `UnitGraph.with_features`."""
+    """Return a function as `UnitGraph.with_features` explains."""
     plans: dict[Any, _Plan] = {}
 
     def apply_with_features(params: Any, *inputs: Any) -> tuple[Any, Arrays, Arrays]:
@@ -39,14 +39,14 @@ def with_features(graph: UnitGraph, apply_fn: Callable[..., Any]) -> Callable[..
 
 
 class _Part(NamedTuple):
-    """Where some units of a layer are found.
+    """The place of some units of a layer in the program.
 
     Attributes:
       slot: the array.
       batch: its batch axis, None if it has none.
-      axis: the axis along which all units of the layer lie in order, None if it is not as simple.
-      places: else [positions, units]: where they are in the other axes, flattened.
-      units: which units these are.
+      axis: the axis along which all units of the layer lie in order, None if there is none.
+      places: [positions, units], their indices in the other axes, flattened, if `axis` is None.
+      units: the numbers of the units.
     """
 
     slot: Slot
@@ -56,7 +56,10 @@ class _Part(NamedTuple):
     units: np.ndarray
 
     def of(self, x: jax.Array) -> jax.Array:
-        """[batch, *iterations, *positions, units], iterations where the array is made in loops."""
+        """Return [batch, *iterations, *positions, units]; a loop around the array adds iterations.
+
+        `x` is the array in the slot.
+        """
         batch, axis, loops = self.batch, self.axis, self.slot.loops
         if batch is None:
             x, batch, axis = jnp.expand_dims(x, loops), 0, None if axis is None else axis + 1
@@ -69,7 +72,7 @@ class _Part(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Of every layer, where its features (`after`) and pre-activations (`before`) are found."""
+    """The places of every layer's features (`after`) and pre-activations (`before`)."""
 
     after: list[list[_Part]]
     before: list[list[_Part]]
@@ -86,8 +89,8 @@ def _plan(graph: UnitGraph, program: Program) -> _Plan:
         if unread:
             raise ValueError(
                 f"with_features: no weight reads units {unread} of layer {layer.name!r}, so they "
-                "have no features. Leave them out of the model, or use a method that needs none: "
-                "CPR, ReGraMa, ShrinkAndPerturb."
+                "have no features. Remove them from the model, or use a method without features: "
+                "CPR, ReGraMa or ShrinkAndPerturb."
             )
         after.append(
             [_part(program, history, n, labels[layer.name], units) for n, units in chosen.items()]
@@ -102,7 +105,7 @@ def _plan(graph: UnitGraph, program: Program) -> _Plan:
 
 
 def _chosen(history: History, size: int, index: np.ndarray) -> dict[int, list[int]]:
-    """The last activation of each unit that is read: {number: units}."""
+    """Return the last activation of each unit that a weight reads: {number: units}."""
     missing, chosen = set(range(size)), {}
     for number in sorted(history.read, reverse=True):
         labels = history.values[number].labels
@@ -143,7 +146,10 @@ def _part(
 
 
 def _batch_axis(program: Program, value: Activation, slot: Slot) -> int | None:
-    """The axis that is longer than in the small program, else the first without units or places."""
+    """Return the axis that is longer than in the small program.
+
+    If all are as long, return the first along which neither units nor places differ, or None.
+    """
     shape = program.shape(slot)
     longer = [a for a, (n, m) in enumerate(zip(shape, value.shape, strict=True)) if n != m]
     if longer:

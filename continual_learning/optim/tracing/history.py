@@ -1,6 +1,6 @@
-"""How the activations of a program came about: what was computed last, and before which activation.
+"""The history of a program's activations: the last computation of each, and its nonlinearity.
 
-Found from the journal of an interpreted program, in which calls and scans are already opened.
+It is found from the journal of an interpreted program, in which calls and scans are opened.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from continual_learning.optim.tracing.labels import (
 
 @dataclasses.dataclass(frozen=True)
 class Past:
-    """How an activation came about, in numbers of activations.
+    """The past of an activation, in numbers of activations.
 
     Attributes:
-      computed: the results of element-wise operations that it is made of, by data movement and
+      computed: the results of element-wise operations from which it is made by data movement and
         pooling alone.
-      root: what the nonlinearity was applied to: the last value that is a sum of contractions,
-        biases and other values, scaled and normalised.
+      root: the argument of the nonlinearity: the last value that is a sum of contractions, biases
+        and other values, scaled and normalized.
       affine: whether no nonlinearity was applied to the root yet.
-      pooled: whether it was pooled since it was computed.
+      pooled: whether it was pooled after it was computed.
     """
 
     computed: frozenset[int]
@@ -49,9 +49,9 @@ class History:
 
     Attributes:
       values: their labels.
-      pasts: how they came about.
-      read: the numbers of those that contractions with parameters read, or queries and keys one
-        another, by way of data movement and pooling alone.
+      pasts: their pasts.
+      read: the numbers of those that contractions with parameters read through data movement and
+        pooling alone, and of queries and keys.
       contractions: records of the contractions with parameters that made units.
     """
 
@@ -66,7 +66,7 @@ class History:
             self._add(record)
 
     def slot(self, number: int) -> Slot:
-        """Where the activation is found in the program."""
+        """Return the place of an activation in the program."""
         return self._slots[number]
 
     def _add(self, record: Record) -> None:
@@ -80,7 +80,7 @@ class History:
                 self.values.append(out)
                 self._numbers[id(out)] = number
             if record.address is not None:
-                # What a call returns is the same array outside of it: the shortest way there.
+                # The result of a call is the same array outside of it; the outermost slot is kept.
                 slot = Slot(record.address, "out", i)
                 old = self._slots.setdefault(number, slot)
                 if len(slot.address) < len(old.address):
@@ -124,7 +124,7 @@ class History:
         units = _with_units(ins)
         if not units:
             return None
-        # A pooled value beside one that is not is a statistic, as instance norms have it.
+        # A pooled value beside one that is not is a statistic, such as that of an instance norm.
         full = [v for v in units if not self._pasts([v])[0].pooled]
         operands = full or units
         pasts = self._pasts(operands)
@@ -134,14 +134,14 @@ class History:
         bent = [past for past in pasts if not past.affine]
         if record.name == "mul" and len(roots) > 1 and len(bent) == 1:  # a gate
             root = bent[0].root
-        elif len(roots) > 1:  # a residual sum: what follows is applied to all of it
+        elif len(roots) > 1:  # a residual sum, all of which later operations are applied to
             root, affine = number, True
         elif affine and any(_is_array(v) and not _among(v, operands) for v in ins):
-            root = number  # a bias, a scale, a normalisation
+            root = number  # a bias, a scale, a normalization
         else:
             root = roots.pop()
-        root = root if root in self._slots else number  # what a loop carries is computed elsewhere
-        if linear and not full:  # the mean of a pool is a sum that is divided
+        root = root if root in self._slots else number  # the carry of a loop has no slot
+        if linear and not full:  # mean pooling divides a sum
             computed = frozenset[int]().union(*(past.computed for past in pasts))
             return Past(computed, root, affine, pooled=True)
         return Past(frozenset([number]), root, affine, pooled=False)
@@ -156,7 +156,7 @@ def _with_units(values: Sequence[Value]) -> list[Activation]:
 
 
 def _is_linear(name: str, ins: Sequence[Value], operands: Sequence[Value]) -> bool:
-    """Whether an element-wise operation is linear in `operands`."""
+    """Return whether an element-wise operation is linear in `operands`."""
     if name in SUMS or name == "neg":
         return True
     if name in ("mul", "div"):
@@ -165,7 +165,7 @@ def _is_linear(name: str, ins: Sequence[Value], operands: Sequence[Value]) -> bo
 
 
 def _is_array(value: Value) -> bool:
-    """Whether it is more than a scalar constant."""
+    """Return whether it is more than a scalar constant."""
     return not isinstance(value, Data) or int(np.prod(value.shape)) > 1
 
 

@@ -1,4 +1,4 @@
-"""Runs a program on labels."""
+"""An interpreter that runs a program on labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FOLLOWED = ELEMENTWISE | REDUCTIONS | WINDOWS | MOVES.keys()
 
 
 class Interpreter(Findings):
-    """What is known of a program after `run`."""
+    """The findings about a program, which `run` extends."""
 
     def run(
         self,
@@ -44,7 +44,14 @@ class Interpreter(Findings):
         args: Sequence[Value],
         prefix: tuple[int, ...] = (),
     ) -> list[Value]:
-        """The outputs of a jaxpr, whose equations have addresses that begin with `prefix`."""
+        """Return the outputs of a jaxpr on labels.
+
+        Args:
+          jaxpr: the program.
+          consts: its constants.
+          args: its arguments.
+          prefix: the beginning of the addresses of its equations.
+        """
         env: dict[Any, Value] = dict(zip(jaxpr.constvars, consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -75,7 +82,7 @@ class Interpreter(Findings):
     def _followed(
         self, name: str, params: dict[str, Any], ins: list[Value], shapes: Sequence[Any]
     ) -> Sequence[Value] | Value | None:
-        """The results, or None for an operation that is not followed."""
+        """Return the results of an operation, or None if it is not followed."""
         if name == "optimization_barrier":
             return ins
         if name in MOVES:
@@ -96,7 +103,13 @@ class Interpreter(Findings):
         return None
 
     def move(self, name: str, function: Callable[..., Any], ins: list[Value]) -> list[Value]:
-        """Data movement; parameters that are put beside activations count as data."""
+        """Move elements; parameters that are put beside activations count as data.
+
+        Args:
+          name: the operation.
+          function: the operation on arrays.
+          ins: its operands.
+        """
         if any(isinstance(v, Activation) for v in ins):
             ins = [self.release(v, f"is used by {name!r}") for v in ins]
         return moved(function, ins)
@@ -120,7 +133,7 @@ class Interpreter(Findings):
     def _unknown(
         self, name: str, params: dict[str, Any], ins: list[Value], shapes: Sequence[Any]
     ) -> list[Value]:
-        """Whatever goes into the operation is lost, and whatever comes out depends on all of it."""
+        """Lose the operands of an operation; its results depend on all of them."""
         what = f"{name!r} of {params['length']} iterations" if name == "scan" else repr(name)
         used = f"passes through {what}" if name in FOLLOWED else f"is used by {what}"
         through = f"passes through {what}"

@@ -1,8 +1,8 @@
-"""What flows through a traced program: arrays of labels in place of numbers.
+"""The values of a traced program: arrays of labels in place of numbers.
 
-An element of an activation carries the label of the unit that it belongs to. Data movement moves
-labels, element-wise operations merge them, a contraction with a parameter reads them and starts
-new ones. All of it happens in NumPy, on the host.
+An element of an activation carries the label of its unit. Data movement moves labels, element-wise
+operations merge them, and a contraction with a parameter reads them and starts new ones. All of it
+is computed by NumPy, on the host.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Data:
 
     Attributes:
       shape: shape of the array.
-      given: whether it depends on inputs, or on parameters in a way not followed; else it is a
-        constant of the program.
+      given: whether it depends on inputs, or on parameters in a way that is not followed; else it
+        is a constant of the program.
       inputs: the numbers of the inputs that it depends on.
       learned: whether it depends on parameters, in a way that is not followed.
     """
@@ -35,20 +35,20 @@ class Data:
 
     @property
     def written(self) -> bool:
-        """Whether parameters that are not followed make it of the input, as an embedding does."""
+        """Whether parameters that are not followed make it from the input, as in an embedding."""
         return self.learned and bool(self.inputs)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Entries:
-    """Copies or multiples of parameter entries: zero where the entry is.
+    """Copies or multiples of parameter entries, which are zero where the entry is.
 
     Attributes:
-      numbers: which entry, counted over all parameters, or NONE; shaped like the array.
-      factors: None for multiples by constants, which may be kernels. Else the labels that the
-        factors depend on (none, for inputs): these are scales, of a normalisation or of the input.
-      inputs: the numbers of the inputs that the factors depend on.
-      written: whether parameters that are not followed made factors of the input.
+      numbers: the number of the entry, counted over all parameters, or NONE; shaped like the array.
+      factors: None for multiples by constants, which may be kernels. Else the labels on which the
+        factors depend (none for inputs): these are scales, of a normalization or of the input.
+      inputs: the numbers of the inputs on which the factors depend.
+      written: whether parameters that are not followed made factors from the input.
     """
 
     numbers: np.ndarray
@@ -67,11 +67,11 @@ class Activation:
     """An array that depends on units.
 
     Attributes:
-      labels: per element, a unit's label, NONE (no unit: inputs, constants) or MIXED.
+      labels: per element, a unit's label, NONE (no unit, as in inputs and constants) or MIXED.
       position: per element, its place in the spatial axes of its layer, or NONE.
-      sources: the labels that MIXED elements depend on.
+      sources: the labels on which MIXED elements depend.
       linear: whether it is a contraction plus biases and nothing else.
-      written: whether parameters that are not followed made MIXED elements of the input.
+      written: whether parameters that are not followed made MIXED elements from the input.
     """
 
     labels: np.ndarray
@@ -86,11 +86,11 @@ class Activation:
         return self.labels.shape
 
     def all_sources(self) -> frozenset[int]:
-        """Every label that the array depends on."""
+        """Return every label on which the array depends."""
         return self.sources | self.own_labels()
 
     def own_labels(self) -> frozenset[int]:
-        """Every label that an element carries."""
+        """Return every label that an element carries."""
         return frozenset(np.unique(self.labels[self.labels >= 0]).tolist())
 
 
@@ -100,7 +100,13 @@ Value = Data | Entries | Activation
 def mixed(
     shape: Sequence[int], sources: frozenset[int], written: bool = False
 ) -> Activation | Data:
-    """An array each element of which depends on all of `sources`."""
+    """Return an array in which every element depends on all of `sources`.
+
+    Args:
+      shape: the shape of the array.
+      sources: labels.
+      written: whether parameters that are not followed made it from the input.
+    """
     if not sources and not written:
         return Data(tuple(shape), given=True)
     labels, position = np.full(shape, MIXED), np.full(shape, NONE)
@@ -108,7 +114,7 @@ def mixed(
 
 
 def merged(values: Iterable[Data], shape: Sequence[int]) -> Data:
-    """An array that is made of `values`."""
+    """Return an array of this shape that depends on all of `values`."""
     values = list(values)
     return Data(
         tuple(shape),
@@ -119,15 +125,15 @@ def merged(values: Iterable[Data], shape: Sequence[int]) -> Data:
 
 
 def spread(act: Activation, shape: tuple[int, ...]) -> Activation:
-    """The same, broadcast."""
+    """Return the activation, broadcast to a shape."""
     labels, position = (np.broadcast_to(a, shape) for a in (act.labels, act.position))
     return dataclasses.replace(act, labels=labels, position=position)
 
 
 def moved(function: Callable[..., Any], ins: Sequence[Value]) -> list[Value]:
-    """What `function`, which moves elements of arrays, makes of `ins`; not all of them Data.
+    """Return the results of `function`, which moves elements of arrays, for `ins`.
 
-    Entries and activations must not both be there.
+    `ins` must not all be Data, and must not hold both Entries and Activations.
     """
 
     def filler(value: Value, field: str) -> int:
@@ -157,19 +163,19 @@ def moved(function: Callable[..., Any], ins: Sequence[Value]) -> list[Value]:
 
 
 def constant_along(array: np.ndarray, axes: Iterable[int]) -> bool:
-    """Whether `array` does not change along `axes`."""
+    """Return whether `array` does not change along `axes`."""
     return all(bool((array == array.take([0], axis=a)).all()) for a in axes if array.size)
 
 
 def first_along(array: np.ndarray, axes: Iterable[int]) -> np.ndarray:
-    """The first slice along `axes`, which stay with size 1."""
+    """Return the first slice along `axes`, which stay with size 1."""
     for axis in axes:
         array = array.take([0], axis=axis)
     return array
 
 
 def varying(array: np.ndarray) -> list[int]:
-    """Axes along which `array` changes."""
+    """Return the axes along which `array` changes."""
     return [a for a in range(array.ndim) if not constant_along(array, [a])]
 
 
@@ -185,7 +191,7 @@ def _slice(x: np.ndarray, start: Sequence[int], limit: Sequence[int], strides: A
 
 
 def _pad(x: np.ndarray, filler: np.ndarray, config: Sequence[tuple[int, int, int]]) -> np.ndarray:
-    """Like `lax.pad`: (low, high, interior) per axis, where low and high may be negative."""
+    """Pad like `lax.pad` by (low, high, interior) per axis; low and high may be negative."""
     spread = [n + max(n - 1, 0) * gap for n, (_, _, gap) in zip(x.shape, config, strict=True)]
     wide = np.full(spread, filler.reshape(()))
     wide[tuple(slice(None, None, gap + 1) for _, _, gap in config)] = x
@@ -301,7 +307,8 @@ REDUCTIONS = frozenset(
 WINDOWS = frozenset(
     ["reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"]
 )
-# Over the axes that are numbers here; those of a name are of other devices, and look the same.
+# Collectives reduce over the axes that are numbers here; named axes belong to other devices, which
+# have equal labels.
 COLLECTIVES = frozenset(["psum", "pmax", "pmin"])
 CONTRACTIONS = frozenset(["dot_general", "conv_general_dilated"])
 CALLS = frozenset(

@@ -1,4 +1,4 @@
-"""The program of a model: its equations, and their labels."""
+"""The program of a model, with its equations and their labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from continual_learning.optim.units import UnitGraph
 
 
 class Program:
-    """What `function(params, *inputs)` does, for arrays of these shapes."""
+    """The program of `function(params, *inputs)` for arrays of these shapes."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Program:
         closed, self.out = _traced(self.function, self.params, *self.inputs)
         self.consts = closed.consts
         self.out_tree = jax.tree.structure(self.out)
-        # What nothing reads is no use of a unit: running statistics that are thrown away, say.
+        # Results that are never read, such as discarded running statistics, do not use a unit.
         live = [True] * len(closed.jaxpr.outvars)
         self.jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, live, instantiate=True)
         leaves, structure = jax.tree.flatten((self.params, self.inputs))
@@ -51,37 +51,44 @@ class Program:
         wanted: Set[Slot],
         added: Mapping[Slot, jax.Array] | None = None,
     ) -> tuple[Any, Taken]:
-        """What the function returns, and the arrays in the slots `wanted`."""
+        """Return the function's result, and the arrays in the slots `wanted`.
+
+        Args:
+          params: the parameters.
+          inputs: the inputs.
+          wanted: the slots of the arrays to take out.
+          added: arrays to add to results of equations, by slot.
+        """
         params, _ = trees.parameters(params)
         args = [jnp.asarray(x) for x in jax.tree.leaves((params, *inputs))]
         outs, taken = evaluate(self.jaxpr, self.consts, args, wanted, added or {})
         return jax.tree.unflatten(self.out_tree, outs), taken
 
     def equation(self, slot: Slot) -> Any:
-        """The equation of a slot."""
+        """Return the equation of a slot."""
         return self.way(slot)[-1]
 
     def way(self, slot: Slot) -> list[Any]:
-        """The equation of a slot, after those that it lies within."""
+        """Return the equation of a slot, after the equations that contain it."""
         jaxpr, found = self.jaxpr, []
         for number in slot.address[::2]:
             if found:
                 within = program_within(found[-1].params, len(found[-1].invars))
-                assert within is not None  # the interpreter has been there
+                assert within is not None  # since the interpreter has followed the program
                 jaxpr, _ = within
             found.append(jaxpr.eqns[number])
         return found
 
     def shape(self, slot: Slot) -> tuple[int, ...]:
-        """The shape of the array in a slot."""
+        """Return the shape of the array in a slot."""
         eqn = self.equation(slot)
         return (eqn.outvars if slot.side == "out" else eqn.invars)[slot.number].aval.shape
 
     @functools.cached_property
     def small(self) -> Program:
-        """The program with the same equations for as small a batch as there is one.
+        """The program with the same equations for the smallest possible batch.
 
-        Which inputs have the batch as their first axis is found out by trying.
+        Trials find the inputs that have the batch as their first axis.
         """
         sizes = {x.shape[0] for x in jax.tree.leaves(self.inputs) if x.ndim}
         found: list[Program] = [self]
@@ -95,7 +102,7 @@ class Program:
                 inputs = jax.tree.map(cut, self.inputs)
                 params = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), self.params)
                 other = Program(self.function, params, inputs, self.pairs)
-            except Exception:  # whatever the user's function says of inputs that do not fit
+            except Exception:  # the user's function may raise any error for such inputs
                 continue
             if _signature(other.jaxpr) == _signature(self.jaxpr):
                 found.append(other)
@@ -103,13 +110,17 @@ class Program:
 
     @functools.cached_property
     def interpreted(self) -> tuple[Interpreter, list[Value], Assembly]:
-        """The program run on labels: what was found, the outputs, and the layers."""
+        """The findings, outputs and layers of the program, run on labels."""
         return self.interpret(())
 
     def interpret(
         self, carries: Sequence[tuple[int, int]]
     ) -> tuple[Interpreter, list[Value], Assembly]:
-        """The same where some outputs come back as inputs: pairs of their numbers."""
+        """Run the program on labels, where some outputs come back as inputs.
+
+        `carries` holds pairs of the numbers of an input and of the output that comes back as it.
+        Return the findings, the outputs and the layers.
+        """
         leaves = trees.named_leaves(self.params)
         shapes = {path: leaf.shape for path, leaf in leaves.items()}
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
@@ -138,18 +149,20 @@ class Program:
         ]
         outs = closed(seen, body, start, kept, "is carried from step to step")
         if outs is None:
-            raise ValueError("The carry never comes out as it went in; leave it out: `carries=()`.")
+            raise ValueError(
+                "The labels of the carry change in every step; do without it: `carries=()`."
+            )
         return seen, outs[len(carries) :], Assembly(seen, shapes)
 
     def returning(self, live: Sequence[bool]) -> Program:
-        """The program that returns some of its results alone."""
+        """Return the program that returns only the results that are `live`."""
         other = copy.copy(self)
         other.__dict__.pop("interpreted", None)
         other.jaxpr, _ = partial_eval.dce_jaxpr(self.jaxpr, list(live), instantiate=True)
         return other
 
     def labels_of(self, graph: UnitGraph) -> dict[str, np.ndarray]:
-        """For each layer of `graph` the number of each label's unit, or NONE."""
+        """Return, for each layer of `graph`, the number of each label's unit, or NONE."""
         found = self.interpreted[2].indices()
         for layer in graph.layers:
             if layer.name not in found or int(found[layer.name].max()) + 1 != layer.size:
@@ -161,27 +174,27 @@ class Program:
 
 
 def _traced(function: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
-    """The program of a function and the shapes that it returns; errors say what helps."""
+    """Return the program of a function and the shapes of its result; errors name a remedy."""
     try:
         return jax.make_jaxpr(function, return_shape=True)(*args)
     except NameError as error:
         if "unbound axis name" not in str(error):
             raise
         raise ValueError(
-            f"The function uses an axis of a name that `vmap` or `pmap` binds ({error}). Bind it: "
+            f"The function uses a named axis that `vmap` or `pmap` must bind ({error}). Bind it: "
             "trace `lambda p, x: jax.vmap(lambda x: apply_fn(p, x), axis_name=NAME)(x[None])`."
         ) from error
     except Exception as error:
         if type(error).__name__ == "TraceContextError":
             raise ValueError(
-                "The function changes an NNX module from outside of it. Let it change a copy: "
+                "The function changes an NNX module that it did not create. Let it change a copy: "
                 "`nnx.merge(graphdef, params, rest, copy=True)`."
             ) from error
         raise
 
 
 def _abstract(x: Any) -> Any:
-    """The type of an array, with the sharding that is part of it."""
+    """Return the type of an array, with the sharding that is part of it."""
     given = isinstance(x, jax.ShapeDtypeStruct)
     sharding = x.sharding if given else jax.typeof(jnp.asarray(x)).sharding
     if not given and not any(sharding.spec):
@@ -190,7 +203,7 @@ def _abstract(x: Any) -> Any:
 
 
 def _signature(jaxpr: Any) -> list[Any]:
-    """The names of all operations, those within calls too."""
+    """Return the names of all operations, also of those within calls."""
     names: list[Any] = []
     for eqn in jaxpr.eqns:
         found = program_within(eqn.params, len(eqn.invars))

@@ -1,4 +1,4 @@
-"""Per-sample gradient norms of units, from one backward pass."""
+"""Per-sample gradient norms of units from one backward pass."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class _Use(NamedTuple):
     """A contraction of a layer.
 
     Attributes:
-      out, kernel, x: what comes out, and goes in.
-      eqn: the equation.
-      units: which unit of the layer each output is, counted over copies; NONE for others'.
+      out, kernel, x: its result and its operands.
+      eqn: its equation.
+      units: the unit of the layer that each output is, counted over copies, or NONE for outputs
+        of other layers.
     """
 
     out: Slot
@@ -38,7 +39,7 @@ class _Use(NamedTuple):
 def per_sample_scores(
     graph: UnitGraph, loss_fn: Callable[..., Any], has_aux: bool
 ) -> Callable[..., Any]:
-    """See `UnitGraph.per_sample_scores`."""
+    """Return a function as `UnitGraph.per_sample_scores` explains."""
     plans: dict[Any, dict[str, list[_Use]]] = {}
 
     def value_grads_scores(params: Any, *inputs: Any) -> tuple[Any, Any, dict[str, jax.Array]]:
@@ -72,7 +73,7 @@ def _zeros(aval: Any) -> jax.Array:
 
 
 def _plan(graph: UnitGraph, program: Program) -> dict[str, list[_Use]]:
-    """The contractions of every layer."""
+    """Return the contractions of every layer."""
     small = program.small
     seen, _, _ = small.interpreted
     labels = small.labels_of(graph)
@@ -106,19 +107,27 @@ def _check(name: str, seen: Any, kernel: Any, out: Slot, way: list[Any]) -> None
     if seen.why_lost(kernel.numbers.reshape(-1)) == TIED:
         raise ValueError(
             f"per_sample_scores: a kernel of layer {name!r} is used more than once in the loss, "
-            "so that its gradient is a sum over uses. Give a second use (a target network, say) "
-            "its parameters as another argument."
+            "so that its gradient is a sum over uses. Pass the parameters of a second use (a "
+            "target network, say) as another argument."
         )
 
 
 def _score(
     name: str, size: int, uses: list[_Use], taken: dict[Slot, Any], deltas: dict[Slot, Any]
 ) -> jax.Array:
-    """Σ_b ‖gradient of the unit's incoming entries through sample b‖, [units]."""
+    """Return Σ_b ‖gradient of the unit's incoming entries through sample b‖, [units].
+
+    Args:
+      name: the layer, for errors.
+      size: the number of its units.
+      uses: its contractions.
+      taken: {slot: array}, the operands.
+      deltas: {slot: array}, the gradients of the results.
+    """
     total: jax.Array | None = None
     for use in uses:
         squares = _squares(use, taken[use.x], taken[use.kernel], deltas[use.out])
-        place = np.full(size, squares.shape[1])  # one more than there are: 0 for units not here
+        place = np.full(size, squares.shape[1])  # the column of zeros for units of other uses
         place[use.units[use.units >= 0]] = np.flatnonzero(use.units >= 0)
         squares = jnp.pad(squares, ((0, 0), (0, 1)))[:, place]
         if total is not None and len(total) != len(squares):
@@ -132,15 +141,21 @@ def _score(
 
 
 def _squares(use: _Use, x: jax.Array, w: jax.Array, delta: jax.Array) -> jax.Array:
-    """Squared gradient norms of each output's own entries, [samples, outputs]."""
+    """Return the squared gradient norms of each output's own entries, [samples, outputs].
+
+    Args:
+      use: the contraction.
+      x: the operand that the kernel reads.
+      w: the kernel.
+      delta: the gradient of the result.
+    """
     dtype = jnp.promote_types(delta.dtype, jnp.float32)
     x, w, delta = (a.astype(dtype) for a in (x, w, delta))
     params, first = use.eqn.params, use.kernel.number == 0  # whether the kernel comes first
     if use.eqn.primitive.name == "conv_general_dilated":
         lhs, rhs, out = params["dimension_numbers"]
-        x, w, delta = map(
-            replicated, (x, w, delta)
-        )  # a few samples at a time: no part of them each
+        # A few samples at a time cannot be split among devices.
+        x, w, delta = map(replicated, (x, w, delta))
         if params["feature_group_count"] == params["batch_group_count"] == 1:
             shape = [w.shape[axis] for axis in rhs[2:]]
             return _by_patches(params, x.transpose(lhs), shape, delta.transpose(out))
@@ -170,15 +185,15 @@ def _squares(use: _Use, x: jax.Array, w: jax.Array, delta: jax.Array) -> jax.Arr
 def _by_patches(
     params: dict[str, Any], x: jax.Array, shape: list[int], delta: jax.Array
 ) -> jax.Array:
-    """The same of a convolution: a kernel's gradient is a product of patches with δ.
+    """Return the squared norms of a convolution, whose gradient is a product of patches with δ.
 
-    Unlike the gradient of a convolution, a product stays one under any number of `vmap`s.
+    Unlike the gradient of a convolution, a product stays a product under any number of `vmap`s.
 
     Args:
-      params: of the convolution.
-      x: what the kernel reads, [samples, in, *places].
-      shape: the kernel's, of its places.
-      delta: the gradient of what comes out, [samples, out, *places].
+      params: the parameters of the convolution.
+      x: the operand that the kernel reads, [samples, in, *places].
+      shape: the extent of the kernel's places.
+      delta: the gradient of the result, [samples, out, *places].
     """
     keys = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 
@@ -207,15 +222,15 @@ def _by_sample(
     delta_batch: int,
     own: tuple[int, ...],
 ) -> jax.Array:
-    """The same by the kernel's gradient of each sample, a few samples at a time.
+    """Return the squared norms by the kernel's gradient of each sample, a few samples at a time.
 
     Args:
       use: the contraction.
-      x: what the kernel reads.
+      x: the operand that the kernel reads.
       w: the kernel.
-      delta: the gradient of what comes out.
+      delta: the gradient of the result.
       x_batch: the batch axis of `x`.
-      delta_batch: that of `delta`.
+      delta_batch: the batch axis of `delta`.
       own: the axes of the kernel that number its outputs, in this order.
     """
     others = tuple(a for a in range(w.ndim) if a not in own)

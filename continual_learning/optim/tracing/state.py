@@ -1,4 +1,4 @@
-"""Which results of a function are its output, and which are state that comes back as an input."""
+"""The distinction of a function's output from its state, which comes back as an input."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from continual_learning.optim.tracing.labels import Activation, Value
 
 
 class State(NamedTuple):
-    """A part of what a function returns that is no output.
+    """A part of a function's result that is not output.
 
     Attributes:
-      leaves: the numbers of its arrays among all that are returned.
-      inputs: the numbers of the arrays that it comes back as, among those of all inputs; empty
-        where it does not come back as an input of its own.
-      named: whether the user said so.
+      leaves: the numbers of its arrays among those of the result.
+      inputs: the numbers of the input arrays as which it comes back, among those of all inputs;
+        empty if it does not come back as an input of its own.
+      named: whether the user named it.
     """
 
     leaves: tuple[int, ...]
@@ -31,13 +31,13 @@ class State(NamedTuple):
 def states(
     out: Any, params: Any, inputs: Sequence[Any], carries: Sequence[int] | None
 ) -> list[State]:
-    """The parts of `out` that may be state, told by their structure.
+    """Return the parts of `out` that may be state, recognized by their structure.
 
     Args:
       out: the shapes that the function returns.
       params: the parameters.
       inputs: the shapes of the inputs.
-      carries: the numbers of the inputs that are carried; None if that is to be found out.
+      carries: the numbers of the inputs that are carried; None if they are unknown.
     """
     parts = _parts(out)
     wholes = [*parts, (tuple(range(len(jax.tree.leaves(out)))), out)]
@@ -70,7 +70,7 @@ def states(
 
 
 def _parts(out: Any) -> list[tuple[tuple[int, ...], Any]]:
-    """The children of `out` with the numbers of their leaves."""
+    """Return the children of `out` with the numbers of their leaves."""
     children = jax.tree.leaves(out, is_leaf=lambda x: x is not out)
     ends = np.cumsum([0, *(len(jax.tree.leaves(child)) for child in children)])
     return [
@@ -87,7 +87,7 @@ def _same(part: Any, given: Any) -> bool:
 
 
 def _is_collection(part: Any, params: Any) -> bool:
-    """Whether it is {collection: {module: …}} of Flax, with the modules of the parameters."""
+    """Return whether it is {collection: {module: …}} of Flax, with the parameters' modules."""
 
     def paths(tree: Any) -> list[list[str]]:
         flat, _ = jax.tree_util.tree_flatten_with_path(tree)
@@ -103,7 +103,7 @@ def _is_collection(part: Any, params: Any) -> bool:
 
 
 class Returned:
-    """Which layers are in what a function returns."""
+    """The layers in the result of a function."""
 
     def __init__(self, seen: Findings, outs: Sequence[Value], assembly: Assembly):
         group = assembly.group
@@ -118,16 +118,16 @@ class Returned:
         self.hidden -= assembly.reasons.keys()
 
     def layers(self, leaf: int) -> Set[int]:
-        """The layers that are in a leaf."""
+        """Return the layers that are in a leaf."""
         return self.direct[leaf] | self.mixed[leaf]
 
     def is_state(self, state: State) -> bool:
-        """Whether it holds hidden units, or none at all; what holds outputs alone is output."""
+        """Return whether it is state, which holds hidden units or no units; others are output."""
         layers = [self.layers(leaf) for leaf in state.leaves]
         return state.named or not any(layers) or any(own & self.hidden for own in layers)
 
     def beside(self) -> dict[int, int]:
-        """Leaves that hold a hidden layer which others do not, with this layer."""
+        """Return {leaf: layer} for leaves that hold a hidden layer which others do not hold."""
         every = [self.layers(leaf) for leaf in range(len(self.direct))]
         shared = set[int].intersection(*([set(own) for own in every if own] or [set()]))
         found = {leaf: sorted(own & self.hidden - shared) for leaf, own in enumerate(every)}
@@ -135,9 +135,14 @@ class Returned:
 
 
 def unnamed_carry(assembly: Assembly, inputs: Sequence[Any], carried: Set[int]) -> str | None:
-    """What says that an input looks like the carry of a recurrent layer, None if none does.
+    """Return the layer for which an input looks like its carry, for an error; None if none does.
 
-    As wide as the layer, it is read into it by a kernel of its own beside another one.
+    Such an input is as wide as the layer, which reads it by a kernel of its own beside another.
+
+    Args:
+      assembly: the layers.
+      inputs: the shapes of the inputs.
+      carried: the numbers of the input arrays that are carried.
     """
     leaves = jax.tree.leaves(inputs)
     if len(leaves) == 1:

@@ -23,14 +23,14 @@ def trace_units(
     carries: Sequence[int] | None = None,
     pairs: bool = False,
 ) -> UnitGraph:
-    """The units of `apply_fn(params, *inputs)`, whatever its layers are called.
+    """Trace the units of `apply_fn(params, *inputs)`, with any names of its layers.
 
-    The program is interpreted with labels in place of numbers: nothing is computed, and no
-    convention is followed. Every parameter that is neither a unit's nor the output layer's is left
+    The program is interpreted with labels in place of numbers, without computation and without
+    conventions. Every parameter that belongs neither to a unit nor to the output layer is left
     alone and listed in `graph.untraced` with the reason.
 
     Statistics of a layer's units that meet these units again count as those of a norm, which are
-    held fixed: a unit times the mean of its layer is followed as if it were one.
+    held fixed: a unit times the mean of its layer is followed as if it were normalized.
 
     Args:
       apply_fn: returns the network's outputs, in any structure, and new state beside them: batch
@@ -38,18 +38,18 @@ def trace_units(
       params: the parameter tree, or its shapes, or a module of Equinox.
       *inputs: example inputs, or their shapes; their first axis is the batch. A batch of one is
         enough, and the fastest.
-      output: picks the network's outputs from what `apply_fn` returns, `lambda out: out[0]` say.
-        Without it, state is told by its structure, which is that of an input or a collection of
-        Flax; where hidden units are returned otherwise, this is an error.
+      output: selects the network's outputs from the result of `apply_fn`, `lambda out: out[0]`
+        say. Without it, state is recognized by its structure, which is that of an input or a
+        collection of Flax; if hidden units are returned otherwise, this is an error.
       carries: the numbers of the inputs that are carried from step to step, whose new values
-        `apply_fn` returns. Without it, those of which the structure comes back.
-      pairs: whether the channels of queries and keys are units. One such unit is the channel of
-        both; the key's weights count as incoming and the query's as outgoing, for without either
-        the other does nothing. Else they are left alone.
+        `apply_fn` returns. Without it, these are the inputs whose structure is returned.
+      pairs: whether the channels of queries and keys are units. Such a unit is the channel of both;
+        the key's weights count as incoming and the query's as outgoing, since neither has an effect
+        without the other. By default they are left alone.
 
     Raises:
-      ValueError: nothing that was followed reaches the output, or it cannot be told what is output
-        or carried; says what to do.
+      ValueError: if no kernel that was followed reaches the output, or the output or the carry is
+        ambiguous; the message says what to do.
     """
     if output is None:
         program = Program(apply_fn, params, inputs, pairs)
@@ -58,7 +58,7 @@ def trace_units(
         program = Program(_with_selection(apply_fn, output), params, inputs, pairs)
         out, chosen = program.out[1], list(range(len(jax.tree.leaves(program.out[0]))))
     if not program.jaxpr.outvars:
-        raise ValueError("The output layer cannot be told: `apply_fn` returns no arrays.")
+        raise ValueError("The output layer is unknown: `apply_fn` returns no arrays.")
     found = [
         state._replace(leaves=tuple(len(chosen) + leaf for leaf in state.leaves))
         for state in states(out, program.params, program.inputs, carries)
@@ -76,25 +76,25 @@ def trace_units(
         paths = jax.tree_util.tree_flatten_with_path(out)[0]
         leaf, layer = next(iter(beside.items()))
         raise ValueError(
-            f"What `apply_fn` returns holds hidden units of {_name(assembly, layer)!r} in its part "
-            f"{jax.tree_util.keystr(paths[chosen[leaf]][0])} beside what is computed from them. "
-            "Say which part is the network's output, `output=lambda out: out[0]` say; "
-            "`output=lambda out: out` if all of it is."
+            f"The result of `apply_fn` holds hidden units of {_name(assembly, layer)!r} in its "
+            f"part {jax.tree_util.keystr(paths[chosen[leaf]][0])} beside results computed from "
+            "them. Select the part that is the network's output, with `output=lambda out: out[0]` "
+            "say, or with `output=lambda out: out` if all of it is."
         )
     carried = {into for into, _ in loops}
     if carries is None and (layer := unnamed_carry(assembly, program.inputs, carried)):
         raise ValueError(
             f"An input looks like the carry of the recurrent {layer}, and is not returned. Let "
-            "`apply_fn` return the new carry beside its output, or say that there is none, "
-            "`carries=()`."
+            "`apply_fn` return the new carry beside its output, or pass `carries=()` if there is "
+            "no carry."
         )
     direct = frozenset[int]().union(*(v.own_labels() for v in outs if isinstance(v, Activation)))
     mixed = frozenset[int]().union(*(v.sources for v in outs if isinstance(v, Activation)))
     graph = assembly.graph(direct, mixed, jax.tree.structure(program.params))
     if not direct | mixed:
         raise ValueError(
-            "The output layer cannot be told: no kernel that was followed reaches what `apply_fn` "
-            f"returns. {'; '.join(f'{path} {reason}' for path, reason in graph.untraced)}."
+            "The output layer is unknown: no kernel that was followed reaches the result of "
+            f"`apply_fn`. {'; '.join(f'{path} {reason}' for path, reason in graph.untraced)}."
         )
     return graph
 
@@ -112,7 +112,16 @@ def _with_selection(
 def _interpreted(
     program: Program, chosen: Sequence[int], loops: Sequence[tuple[int, int]]
 ) -> tuple[Interpreter, list[Value], Assembly]:
-    """The program that returns the leaves `chosen` and what the loops need, with the former."""
+    """Interpret the program that returns the leaves `chosen` and the new values of the loops.
+
+    Args:
+      program: the whole program.
+      chosen: the numbers of the leaves that are output.
+      loops: pairs of the numbers of an input and of the leaf that comes back as this input.
+
+    Returns:
+      The findings, the labels of the leaves `chosen`, and the layers.
+    """
     if not loops and len(chosen) == len(program.jaxpr.outvars):
         seen, outs, assembly = program.interpreted
     else:

@@ -1,4 +1,4 @@
-"""Figures of the paper, each one chart definition, in one look."""
+"""Figures of the paper: every figure is one chart definition, and all share one look."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from continual_learning.paper import artefacts
+from continual_learning.paper import artifacts
 from continual_learning.paper.figures import (
     ablations,
     collapse,
@@ -19,25 +19,26 @@ from continual_learning.paper.figures import (
 )
 from continual_learning.paper.figures.theme import FORMATS, check_format, save
 
-__all__ = ["FORMATS", "check_format", "make", "save"]
+__all__ = ["FORMATS", "check_format", "make", "register", "save"]
 
 
 def make(id: str, folders: Sequence[str | Path] = ()) -> Any:
-    """Return the figure of that id, an Altair chart; `save` writes it.
+    """Return the figure with that id, an Altair chart; `save` writes it.
 
-    Where it shows returns and its study has both, it is drawn twice, one above the other: with
-    ours, in which every environment counts once, and with the one that the paper shows.
+    If it shows returns and its study has both columns of returns, the figure has two charts, one
+    above the other: one with our column, in which every environment counts once, and one with the
+    column that the paper shows.
 
     Args:
-      id: see `artefacts.ARTEFACTS`.
-      folders: of the studies that it is made of.
+      id: one of `artifacts.ARTIFACTS`.
+      folders: folders of the studies that it needs.
     """
-    artefact = artefacts.get(id, "figure")
-    artefact.check_folders(folders)
-    first = _MAKERS[id](artefact, folders)
+    artifact = artifacts.get(id, "figure")
+    artifact.check_folders(folders)
+    first = _MAKERS[id](artifact, folders)
     if len(first.returns) < 2:
         return theme.finish(first.chart, first.notes)
-    others = [dataclasses.replace(artefact, returns=name) for name in first.returns[1:]]
+    others = [dataclasses.replace(artifact, returns=name) for name in first.returns[1:]]
     drawn = [first, *(_MAKERS[id](each, folders) for each in others)]
     pairs = zip(drawn, first.returns, strict=True)
     charts = [theme.headed(each.chart, name) for each, name in pairs]
@@ -45,7 +46,20 @@ def make(id: str, folders: Sequence[str | Path] = ()) -> Any:
     return theme.finish(theme.alt.vconcat(*charts, spacing=16), notes)
 
 
-_MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], theme.Drawn]] = {
+def register(id: str, title: str, make: Callable[..., theme.Drawn]) -> None:
+    """Add a figure of your own, which can be made from any study.
+
+    Args:
+      id: its name, as in `continual figure ID`.
+      title: what it shows.
+      make: a function that returns it, given its `Artifact` and the folders of studies.
+    """
+    artifacts.register(artifacts.Artifact(id, "figure", title, label=None, any_study=True))
+    _MAKERS[id] = make
+
+
+_MAKERS: dict[str, Callable[[artifacts.Artifact, Sequence[str | Path]], theme.Drawn]] = {
+    "curves": training.figure,
     "flagship": performance.peak_and_final,
     "ant_humanoid_main": training.figure,
     "dormant_linearized": training.figure,

@@ -1,4 +1,4 @@
-"""How many seeds of each method collapsed, and how that depends on what counts as a collapse."""
+"""How many seeds of each method collapsed, and how that depends on the threshold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from continual_learning.analysis import style
 from continual_learning.analysis.curves import Curves
 from continual_learning.diagnostics.collapse import collapsed
-from continual_learning.paper.artefacts import METHODS, Artefact
+from continual_learning.paper.artifacts import METHODS, Artifact
 from continual_learning.paper.figures import theme
 from continual_learning.paper.figures.theme import alt
 from continual_learning.paper.remarks import of_metric, remarks
@@ -23,30 +23,30 @@ SHARES = (0.25, 0.5, 0.75, 0.9)
 SUSTAINED = 4_000_000
 
 
-def thresholds(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
-    """How many seeds collapsed, for other drops than the paper's."""
-    [(_, runs)] = by_experiment(artefact, folders).items()
+def thresholds(artifact: Artifact, folders: Sequence[str | Path]) -> theme.Drawn:
+    """Draw how many seeds collapsed, for the paper's threshold and for others."""
+    [(_, runs)] = by_experiment(artifact, folders).items()
     curves = runs.curves(runs.metric)
     absolute = _grid(curves, DROPS, False, "drop in return")
     relative = _grid(curves, SHARES, True, "drop as a share of the peak")
     notes = [
         f"This study: {' '.join([*remarks(runs, METHODS), *of_metric(runs.metric)])}",
-        f"Seeds with a collapse: a drop from the peak before that lasts {SUSTAINED / 1e6:.0f}M "
-        "steps. The peak counts from 0, or from a negative first value. "
+        f"Numbers of seeds with a collapse: a drop from the previous peak that lasts "
+        f"{SUSTAINED / 1e6:.0f}M steps. The peak counts from 0, or from a negative first value. "
         + impossible(curves, max(DROPS)),
     ]
     return theme.Drawn(alt.hconcat(absolute, relative, spacing=14), notes, runs.returns)
 
 
 def bars(curves: Mapping[str, Curves], order: Sequence[str]) -> Any:
-    """A bar for each method: seeds that collapsed."""
-    colours = style.colors(order)
+    """Draw a bar for each method: the number of seeds that collapsed."""
+    colors = style.colors(order)
     most = max(len(each.seeds) for each in curves.values())
     rows = [
         {
             "method": theme.label(method),
             "seeds": int(_fallen(each, DROP, False).sum()),
-            "colour": colours[method],
+            "color": colors[method],
         }
         for method, each in curves.items()
     ]
@@ -59,14 +59,14 @@ def bars(curves: Mapping[str, Curves], order: Sequence[str]) -> Any:
             axis=alt.Axis(tickMinStep=1, format="d", tickCount=5),
         ),
     )
-    bars = base.mark_bar(height=10).encode(color=alt.Color("colour:N", scale=None))
+    bars = base.mark_bar(height=10).encode(color=alt.Color("color:N", scale=None))
     text = base.mark_text(align="left", dx=3, fontSize=7, color=theme.INK).encode(text="seeds:Q")
     width = round(theme.WIDTH * 0.38) - 20
     return (bars + text).properties(width=width, height=theme.ROW * len(order))
 
 
 def _grid(curves: Mapping[str, Curves], drops: Sequence[float], relative: bool, title: str) -> Any:
-    """Numbers of seeds, method by drop, darker the more."""
+    """Draw the numbers of seeds by method and drop, darker for larger numbers."""
     order = theme.in_order(curves)
     rows = []
     for method in order:
@@ -100,12 +100,12 @@ def _grid(curves: Mapping[str, Curves], drops: Sequence[float], relative: bool, 
 
 
 def _fallen(curves: Curves, drop: float, relative: bool) -> Any:
-    """Whether each seed collapsed; values that are missing neither begin nor end a collapse."""
+    """Return whether seeds collapsed [seeds]; missing values neither begin nor end a collapse."""
     return collapsed(curves.steps, curves.values, drop=drop, sustained=SUSTAINED, relative=relative)
 
 
 def impossible(curves: Mapping[str, Curves], drop: float) -> str:
-    """Says so where no return ever allows such a drop."""
+    """Return a sentence if no return allows such a drop, else an empty text."""
     spans = [
         float(np.ptp(each.values[~np.isnan(each.values)]))
         for each in curves.values()

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from continual_learning.analysis import statistics
-from continual_learning.analysis.curves import Curves
+from continual_learning.analysis.curves import RETURNS, Curves
+from continual_learning.diagnostics.metrics import metric
 from continual_learning.paper.figures import theme
 from continual_learning.paper.figures.theme import alt
 from continual_learning.paper.remarks import usable
@@ -17,10 +18,18 @@ from continual_learning.paper.runs import Runs
 _MOST_BOUNDARIES = 40
 
 
+def axis(column: str) -> tuple[str, str]:
+    """Return the title of a metric's axis, and the format of its numbers."""
+    if column in RETURNS:
+        return "episodic return", ""
+    known = metric(column)
+    return known.title.lower(), "~%" if known.share else ""
+
+
 def panel(
     runs: Runs,
     curves: Mapping[str, Curves],
-    colour: Any,
+    color: Any,
     *,
     y: str,
     title: str = "",
@@ -30,19 +39,19 @@ def panel(
     height: int = theme.HEIGHT,
     format: str = "",
 ) -> Any:
-    """Curves over training.
+    """Draw a panel of curves over training.
 
     Args:
-      runs: where the curves are from.
+      runs: the studies of the curves.
       curves: {name in the legend: curves}.
-      colour: the encoding of the names.
-      y: title of the axis.
-      title: of the panel.
-      field: what the names are.
-      band: whether the range is shown.
-      width: of the plot and its axis, in points.
-      height: of the plot.
-      format: of the numbers on the y axis; empty for the usual one.
+      color: the encoding of the names.
+      y: the title of the y axis.
+      title: the title of the panel.
+      field: what the names stand for.
+      band: whether to show the interquartile range.
+      width: the width of the plot and its axis, in points.
+      height: the height of the plot.
+      format: the format of the numbers on the y axis; empty for the usual one.
     """
     last = max((int(c.steps[-1]) for c in curves.values() if len(c.steps)), default=1)
     factor, prefix = next((f, p) for f, p in ((1e6, "M"), (1e3, "k"), (1, "")) if last >= f)
@@ -64,7 +73,7 @@ def panel(
         axis=alt.Axis(grid=False, tickCount=5),
     )
     numbers: Any = {"tickCount": 5} | ({"format": format} if format else {})
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, color=colour)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, color=color)
     lines = base.mark_line().encode(
         y=alt.Y("iqm:Q", title=y, scale=alt.Scale(zero=False), axis=alt.Axis(**numbers))
     )
@@ -81,7 +90,7 @@ def panel(
 
 
 def _title(text: str, width: int) -> Any:
-    """Above the plot, in all panels as high: a real title makes room for the labels of an axis."""
+    """Draw a title at the same height in all panels; Altair's own moves with the axis labels."""
     mark = {"fontSize": 8, "fontWeight": "bold", "color": theme.INK, "baseline": "bottom"}
     return (
         alt.Chart(alt.InlineData(values=[{}]))
@@ -91,7 +100,7 @@ def _title(text: str, width: int) -> Any:
 
 
 def _boundaries(runs: Runs, factor: float) -> list[Any]:
-    """Thin lines where tasks change, unless they would be a carpet."""
+    """Draw thin lines where tasks change, unless there are too many."""
     spec = runs.spec
     if not 1 < spec.tasks <= _MOST_BOUNDARIES:
         return []

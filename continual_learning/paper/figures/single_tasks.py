@@ -1,4 +1,4 @@
-"""The figure of single tasks: returns of all methods, a panel each."""
+"""The figure of single tasks: returns of all methods, in a panel for each task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from continual_learning.analysis import curves as curves_of
 from continual_learning.analysis.curves import Curves
-from continual_learning.paper.artefacts import Artefact
+from continual_learning.paper.artifacts import Artifact
 from continual_learning.paper.figures import theme
 from continual_learning.paper.figures.curves import panel
 from continual_learning.paper.figures.theme import alt
@@ -20,16 +20,16 @@ _HEIGHT = 84
 _POINTS = 50
 
 
-def grid(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
-    """Panels of the tasks, two a row, as in the paper."""
-    found = by_task(artefact, folders)
+def grid(artifact: Artifact, folders: Sequence[str | Path]) -> theme.Drawn:
+    """Draw a panel for each task, two in a row, as in the paper."""
+    found = by_task(artifact, folders)
     curves = {task: _curves(runs) for task, runs in found.items()}
-    colour = theme.by_method([method for each in curves.values() for method in each])
+    color = theme.by_method([method for each in curves.values() for method in each])
     charts = [
         panel(
             runs,
             curves[task],
-            colour,
+            color,
             y="episodic return",
             title=task,
             width=theme.WIDTH // 2 - 6,
@@ -39,12 +39,12 @@ def grid(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
     ]
     lost = [f"{task}: {note}" for task, each in curves.items() for note in left_out(each)]
     returns = of_metric(next(iter(found.values())).metric)
-    notes = [*single_tasks(artefact, found), *lost, *returns, LINES + BANDS]
+    notes = [*single_tasks(artifact, found), *lost, *returns, LINES + BANDS]
     return theme.Drawn(alt.concat(*charts, columns=2, spacing=12), notes)
 
 
 def _curves(runs: Runs) -> dict[str, Curves]:
-    """In whole rows, finer than the tenths of a task that tables are of: there is one task."""
+    """Return curves in bins of whole rows, finer than the tenths of a task that tables use."""
     spec: Any = runs.spec
     row = spec.agent.row_steps(spec.stream)
     width = row * max(1, spec.steps // row // _POINTS)

@@ -1,4 +1,4 @@
-"""How all figures look: sizes, fonts, lines and colours in one place, and how they are saved."""
+"""The look of all figures (sizes, fonts, lines and colors), and how they are saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from continual_learning import extras
 from continual_learning.analysis import style
-from continual_learning.paper.artefacts import METHODS
+from continual_learning.paper.artifacts import METHODS
 from continual_learning.schema.errors import StudyError
 
 extras.require("figures")
@@ -19,19 +19,19 @@ extras.require("figures")
 import altair as alt  # noqa: E402
 
 WIDTH = 397
-"""Of a whole figure in points: 5.5 inches, the text of a single-column paper."""
+"""The width of a whole figure in points: 5.5 inches, as the text of a single-column paper."""
 
 HEIGHT = 150
-"""Of a panel."""
+"""The height of a panel in points."""
 
 AXIS = 46
-"""Beside a panel: the labels of its axis and their title."""
+"""The width of the labels and the title of a panel's y axis."""
 
 ROW = 24
-"""Of a method, where methods are rows."""
+"""The height of a method's row, in figures with a row for each method."""
 
 FORMATS = ("svg", "pdf", "png", "html")
-"""What a figure can be written as; the suffix of its file says which."""
+"""The formats in which a figure can be written, by the suffix of its file."""
 
 INK = "#222222"
 FAINT = "#8a8a8a"
@@ -83,12 +83,12 @@ _CONFIG: dict[str, Any] = {
 
 
 class Drawn(NamedTuple):
-    """A figure before it gets its look.
+    """A figure before the common look is applied.
 
     Attributes:
       chart: an Altair chart.
-      notes: what is written below it.
-      returns: the columns of returns that its study has, where it shows one of them.
+      notes: sentences that stand below it.
+      returns: the columns of returns that its study has, if it shows one of them.
     """
 
     chart: Any
@@ -97,7 +97,7 @@ class Drawn(NamedTuple):
 
 
 def finish(chart: Any, notes: Iterable[str] = ()) -> Any:
-    """The chart in the common look, with notes in small print below it."""
+    """Return the chart in the common look, with notes in small print below it."""
     lines = [line for note in notes for line in textwrap.wrap(note, 125)]
     if lines:
         small = alt.TitleParams(
@@ -116,7 +116,7 @@ def finish(chart: Any, notes: Iterable[str] = ()) -> Any:
 
 
 def headed(chart: Any, text: str) -> Any:
-    """Return the chart with a heading above it, where it is one of several."""
+    """Return the chart with a heading above it, as one of several."""
     return chart.properties(
         title=alt.TitleParams(
             text, anchor="start", frame="bounds", fontSize=8, fontWeight="bold", color=INK, offset=6
@@ -125,17 +125,17 @@ def headed(chart: Any, text: str) -> Any:
 
 
 def by_method(methods: Sequence[str], **legend: Any) -> Any:
-    """The colour of each method, for charts whose column `method` has `label`s."""
+    """Return the color encoding of methods, for charts whose column `method` has `label`s."""
     return scale(style.colors(methods), "method", **legend)
 
 
-def scale(colours: dict[str, str], field: str, title: str | None = None, **legend: Any) -> Any:
-    """A legend of one row, or two if there are many names."""
-    names = [label(name) for name in colours]
+def scale(colors: dict[str, str], field: str, title: str | None = None, **legend: Any) -> Any:
+    """Return a color encoding whose legend has one row, or two if there are many names."""
+    names = [label(name) for name in colors]
     columns = len(names) if sum(len(name) + 4 for name in names) < 90 else (len(names) + 1) // 2
     return alt.Color(
         f"{field}:N",
-        scale=alt.Scale(domain=names, range=list(colours.values())),
+        scale=alt.Scale(domain=names, range=list(colors.values())),
         legend=alt.Legend(
             title=title, columns=columns, symbolType="stroke", symbolOpacity=1, **legend
         ),
@@ -143,19 +143,19 @@ def scale(colours: dict[str, str], field: str, title: str | None = None, **legen
 
 
 def label(method: str) -> str:
-    """As it is written in figures; hyper-parameters stay behind the name."""
+    """Return a method's name in figures, followed by its hyper-parameters, if any."""
     name, bracket, rest = method.partition(" (")
     return style.name(name) + bracket + rest
 
 
 def in_order(methods: Iterable[str]) -> list[str]:
-    """Each once: those of the paper as its tables have them, then all others."""
+    """Return methods without repetition: the paper's in the order of its tables, then others."""
     every = dict.fromkeys(methods)
     return [*(m for m in METHODS if m in every), *(m for m in every if m not in METHODS)]
 
 
 def method_rows(order: Sequence[str], labels: bool = True, padding: float = 0.25) -> Any:
-    """A row for each method, in panels side by side the same."""
+    """Return a y axis with a row for each method, equal in panels side by side."""
     names = [label(method) for method in order]
     return alt.Y(
         "method:N",
@@ -167,7 +167,7 @@ def method_rows(order: Sequence[str], labels: bool = True, padding: float = 0.25
 
 
 def records(**columns: Any) -> list[dict[str, Any]]:
-    """Rows of columns of the same length, with as many digits as a figure can show."""
+    """Return columns of equal length as rows, rounded to the digits that a figure can show."""
     rows = []
     for row in zip(*columns.values(), strict=True):
         rows.append({name: _short(value) for name, value in zip(columns, row, strict=True)})
@@ -175,7 +175,7 @@ def records(**columns: Any) -> list[dict[str, Any]]:
 
 
 def save(chart: Any, path: str | Path) -> None:
-    """Writes a figure as its suffix says; an HTML page holds all it needs."""
+    """Write a figure in the format of its suffix; an HTML page works offline."""
     path = Path(path)
     check_format(path)
     page = {"inline": True, "json_kwds": {"cls": _NoMarkup}}
@@ -185,14 +185,14 @@ def save(chart: Any, path: str | Path) -> None:
 
 
 class _NoMarkup(json.JSONEncoder):
-    """Names from studies cannot end the script that they are in."""
+    """A JSON encoder whose text cannot end the script around it."""
 
     def encode(self, o: Any) -> str:
         return super().encode(o).replace("<", "\\u003c")
 
 
 def check_format(path: Path) -> None:
-    """Raises if a figure cannot be written as that."""
+    """Raise a StudyError if a figure cannot be written in the format of the suffix."""
     if path.suffix[1:] not in FORMATS:
         raise StudyError(
             f"The name of a figure's file ends with .{', .'.join(FORMATS)}; got {path}."

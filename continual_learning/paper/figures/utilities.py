@@ -1,4 +1,4 @@
-"""Figures of units' utilities: the shapes of CPR's reset, and how utilities are distributed."""
+"""Figures of units' utilities: the shapes of CPR's reset, and the distribution of utilities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from continual_learning.analysis import style
-from continual_learning.paper.artefacts import METHODS, Artefact
+from continual_learning.paper.artifacts import METHODS, Artifact
 from continual_learning.paper.figures import theme
 from continual_learning.paper.figures.theme import alt
 from continual_learning.paper.histograms import BIN_WIDTH, utilities
@@ -17,11 +17,11 @@ from continual_learning.paper.runs import read
 from continual_learning.schema.errors import StudyError
 
 SHARPNESS = 16.0  # as in the paper's comparison of shapes
-COLOURS = {"sigmoid": "#0072B2", "exp": "#D55E00", "softplus": "#009E73", "linear": "#CC79A7"}
+COLORS = {"sigmoid": "#0072B2", "exp": "#D55E00", "softplus": "#009E73", "linear": "#CC79A7"}
 
 
-def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
-    """φ(u) of every shape, from a unit that does nothing to one of more than average utility."""
+def shapes(artifact: Artifact, folders: Sequence[str | Path]) -> theme.Drawn:
+    """Draw φ(u) of every shape, from u = 0.9 to 1.4 times the mean utility of a layer."""
     from continual_learning.optim.shapes import SHAPES, phi
 
     utility = np.round(np.linspace(0.9, 1.4, 201), 6)
@@ -40,17 +40,17 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
                 axis=alt.Axis(grid=False, tickCount=6),
             ),
             y=alt.Y("phi:Q", title="φ(u) = reset / ρ", axis=alt.Axis(tickCount=5)),
-            color=theme.scale(COLOURS, "shape"),
+            color=theme.scale(COLORS, "shape"),
         )
         .properties(width=theme.WIDTH - theme.AXIS, height=theme.HEIGHT)
     )
-    return theme.Drawn(chart, [f"Sharpness κ = {SHARPNESS:g}, centre 1; φ(u) = 1 for all u ≤ 1."])
+    return theme.Drawn(chart, [f"Sharpness κ = {SHARPNESS:g}, center 1; φ(u) = 1 for all u ≤ 1."])
 
 
-def distribution(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Drawn:
-    """Utilities of all units in all updates, of each method that has a checkpoint."""
+def distribution(artifact: Artifact, folders: Sequence[str | Path]) -> theme.Drawn:
+    """Draw the utilities of all units in all updates, for each method with a checkpoint."""
     rows, seen = [], {}
-    for folder in read(artefact, folders):
+    for folder in read(artifact, folders):
         for method in folder.methods:
             found = utilities(folder.path, method)
             if found is not None:
@@ -59,8 +59,8 @@ def distribution(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Dra
                 seen[method] = found
     if not seen:
         raise StudyError(
-            f"{artefact.id} is made of the histograms in a study's checkpoints, and there are "
-            "none: they were deleted, or no method has written one yet."
+            f"{artifact.id} needs the histograms in a study's checkpoints, and there are none: "
+            "they were deleted, or no method has written one yet."
         )
     shown = [method for method in dict.fromkeys((*METHODS, *seen)) if method in seen]
     for method in shown:
@@ -88,8 +88,8 @@ def distribution(artefact: Artefact, folders: Sequence[str | Path]) -> theme.Dra
         for m in shown
     )
     notes = [
-        "Mean |gradient| of a unit's incoming weights over that of its layer, both networks: "
-        f"{sizes}.",
-        f"Bins of {BIN_WIDTH:g}; the last one holds all above.",
+        "Mean |gradient| of a unit's incoming weights relative to that of its layer, both "
+        f"networks: {sizes}.",
+        f"Bins of {BIN_WIDTH:g}; the last one holds all larger utilities.",
     ]
     return theme.Drawn(chart, notes)

@@ -1,35 +1,54 @@
-"""Tables of the paper, from studies and from specs, beside its own numbers."""
+"""Tables of the paper from studies and specs, beside the numbers that the paper prints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from continual_learning.paper import artefacts
+from continual_learning.paper import artifacts
 from continual_learning.paper.tables import forgetting, returns, runtime, settings, single_tasks
 from continual_learning.paper.tables.table import Column, Measured, Table
 from continual_learning.paper.tables.writers import WRITERS
 
-__all__ = ["WRITERS", "Column", "Measured", "Table", "make"]
+__all__ = ["WRITERS", "Column", "Measured", "Table", "make", "register", "save"]
 
 
 def make(id: str, folders: Sequence[str | Path] = ()) -> Table:
-    """The table of that id.
+    """Return the table with that id.
 
     Args:
-      id: see `artefacts.ARTEFACTS`.
-      folders: of the studies that it is made of; none for tables of settings.
+      id: one of `artifacts.ARTIFACTS`.
+      folders: folders of the studies that it needs; none for tables of settings.
     """
-    artefact = artefacts.get(id, "table")
-    artefact.check_folders(folders)
-    return _MAKERS[id](artefact, folders)
+    artifact = artifacts.get(id, "table")
+    artifact.check_folders(folders)
+    return _MAKERS[id](artifact, folders)
 
 
-def _settings(artefact: artefacts.Artefact, folders: Sequence[str | Path]) -> Table:
-    return settings.table(artefact)
+def register(id: str, title: str, make: Callable[..., Table]) -> None:
+    """Add a table of your own, which can be made from any study.
+
+    Args:
+      id: its name, as in `continual table ID`.
+      title: what it shows.
+      make: a function that returns it, given its `Artifact` and the folders of studies.
+    """
+    artifacts.register(artifacts.Artifact(id, "table", title, label=None, any_study=True))
+    _MAKERS[id] = make
 
 
-_MAKERS: dict[str, Callable[[artefacts.Artefact, Sequence[str | Path]], Table]] = {
+def save(table: Table, path: Path, form: str) -> None:
+    """Write a table as `form`: "md", "tex" or "csv"."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(WRITERS[form](table), encoding="utf-8")
+
+
+def _settings(artifact: artifacts.Artifact, folders: Sequence[str | Path]) -> Table:
+    return settings.table(artifact)
+
+
+_MAKERS: dict[str, Callable[[artifacts.Artifact, Sequence[str | Path]], Table]] = {
+    "methods": returns.methods,
     "ant_iqr": returns.methods,
     "hum_iqr": returns.methods,
     "continual_metaworld": returns.methods,

@@ -1,4 +1,4 @@
-"""Tables of what was learned of tasks and what is left of it after those that came later."""
+"""Tables of what was learned in tasks, and of what is left of it after later tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from continual_learning.analysis import style, summary
 from continual_learning.analysis.adaptation import adaptation
 from continual_learning.analysis.curves import Curves, curves
 from continual_learning.analysis.forgetting import column, forgetting
-from continual_learning.paper.artefacts import Artefact
+from continual_learning.paper.artifacts import Artifact
 from continual_learning.paper.remarks import remarks
 from continual_learning.paper.runs import by_experiment
 from continual_learning.paper.tables.table import ABSENT, Cell, Column, Table, measured
@@ -20,27 +20,27 @@ from continual_learning.schema.errors import StudyError
 _METRICS = {"continual_metaworld": "success"}
 _COLUMNS = ("learned", "kept", "forgetting", "retention")
 _EXPLAINED = (
-    "Of deterministic episodes, mean over all tasks but the last. Learned: at the end of the task "
-    "itself; kept: at the end of all; forgetting: learned minus kept; retention: kept as a share "
-    "of learned.",
-    "IQM of seeds, with the 95 % bootstrap interval. There is nothing to forget before the second "
-    "task has ended.",
+    "The values come from deterministic episodes and are means over all tasks but the last. "
+    "Learned: at the end of the task itself; kept: at the end of all tasks; forgetting: learned "
+    "minus kept; retention: kept as a share of learned.",
+    "They are IQMs over seeds, with the 95 % bootstrap interval. There is nothing to forget before "
+    "the second task has ended.",
 )
 
 
-def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
-    """A row for each method."""
-    [(name, runs)] = by_experiment(artefact, folders).items()
+def methods(artifact: Artifact, folders: Sequence[str | Path]) -> Table:
+    """Return the table of an artifact, with a row for each method."""
+    [(name, runs)] = by_experiment(artifact, folders).items()
     metric = _METRICS.get(name, "")
     if column("seen", metric) not in runs.frame:
         raise StudyError(
-            f"{folders[0]} has no evaluations, of which {artefact.id} is made: run the study with "
+            f"{folders[0]} has no evaluations, which {artifact.id} needs: run the study with "
             "--eval-every."
         )
     tasks = runs.spec.task_names
     of_task = {task: curves(runs.frame, column(task, metric)) for task in dict.fromkeys(tasks)}
     seen = curves(runs.frame, column("seen", metric))
-    shown = artefact.studies[0].methods
+    shown = artifact.studies[0].methods
     order = [*(m for m in shown if m in seen), *(m for m in seen if m not in shown)]
     rows, ends = [], []
     for method in order:
@@ -56,11 +56,11 @@ def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     notes = (f"This study: {' '.join([*said, *behind])}", *_EXPLAINED)
     heads = [Column(each.capitalize(), each) for each in _COLUMNS]
     return Table(
-        artefact.title,
+        artifact.title,
         (Column("Method", "method"), *heads),
         tuple(map(tuple, rows)),
         notes,
-        artefact.label,
+        artifact.label,
     )
 
 
@@ -76,6 +76,6 @@ def _cells(evaluations: dict[str, Curves], order: Sequence[str], decimals: int) 
 
 
 def _complete(seen: Curves) -> int:
-    """How many tasks all seeds have been evaluated at the end of."""
+    """Return the number of tasks at whose end all seeds have been evaluated."""
     measured = ~np.isnan(adaptation(seen).end).any(axis=0)
     return int(np.logical_and.accumulate(measured).sum())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from continual_learning.analysis import style, summary
 from continual_learning.analysis.curves import Curves
-from continual_learning.paper.artefacts import Artefact
+from continual_learning.paper.artifacts import Artifact
 from continual_learning.paper.numbers import results
 from continual_learning.paper.remarks import (
     AS_PUBLISHED,
@@ -36,7 +40,7 @@ from continual_learning.studies import registry
 
 _DECIMALS = {"continual_metaworld": 3, "continual_minatar": 1}
 _METRICS = {"continual_metaworld": ("success", "eval_seen_success")}
-"""Of training and of evaluations, where these are not of returns."""
+"""{experiment: metrics of training and of evaluations} where these are not returns."""
 _SHAPES = {
     "linear": "Linear",
     "exp": "Exponential",
@@ -49,12 +53,12 @@ _STATISTICS = ("average", "final", "peak")
 
 
 class _Row(NamedTuple):
-    """A row before it is one.
+    """The contents of a row.
 
     Attributes:
-      name: of the method.
+      name: the name of the method.
       paper: {statistic: numbers} as printed; None if the paper has no such row.
-      curves: {metric: of our runs; None if there are none}.
+      curves: {metric: curves of our runs; None if there are none}.
     """
 
     name: str
@@ -62,34 +66,45 @@ class _Row(NamedTuple):
     curves: Mapping[str, Curves | None]
 
 
-def methods(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
-    """A row for each method of an experiment."""
-    [(name, runs)] = by_experiment(artefact, folders).items()
+def methods(artifact: Artifact, folders: Sequence[str | Path]) -> Table:
+    """Return rows for each method of an experiment, beside those of the paper if there are any."""
+    [(name, runs)] = by_experiment(artifact, folders).items()
     returns = (*(runs.returns or (runs.metric,)), "published_return", "eval_seen")
     chosen = _METRICS.get(name, returns)
     here = [metric for metric in chosen if metric in runs.frame]
-    paper, found = results(name), {metric: runs.curves(metric) for metric in here}
+    paper = {"rows": {}} if artifact.any_study else results(name)
+    found = {metric: runs.curves(metric) for metric in here}
     ran = dict.fromkeys(method for of_metric in found.values() for method in of_metric)
     order = [*paper["rows"], *(method for method in ran if method not in paper["rows"])]
     rows = [
         _Row(style.name(m), paper["rows"].get(m), {name: found[name].get(m) for name in here})
         for m in order
     ]
-    # Where the paper does not print its steps, the experiment has them.
-    size = {"steps": registry.get(name).steps, **paper}
+    # If the paper does not print its steps, they are those of the experiment.
+    size = {} if artifact.any_study else {"steps": registry.get(name).steps, **paper}
     said = [*remarks(runs, paper["rows"], size), *binned(runs)]
     notes = [f"This study: {' '.join(said)}"]
     for metric in here:
         said = [*of_metric(metric), *left_out(found[metric])]
         notes += [" ".join(said)] if said else []
-    columns = list(next(iter(paper["rows"].values())))
+    columns = next(iter(paper["rows"].values()), _STATISTICS)
     statistics = [each for each in _STATISTICS if each in columns]
-    return _compared(artefact, rows, statistics, notes, _DECIMALS.get(name, 0))
+    decimals = _DECIMALS.get(name, 0)
+    if artifact.any_study:
+        decimals = _decimals(found.values())
+        artifact = dataclasses.replace(artifact, title=f"{runs.spec.title}: average, final, peak")
+    return _compared(artifact, rows, statistics, notes, decimals)
 
 
-def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
-    """A row for each shape of CPR's reset."""
-    paper, by_shape = results("reset_shapes"), by_value(artefact, folders)
+def _decimals(found: Iterable[Mapping[str, Curves]]) -> int:
+    """Digits after the point with which the largest number has three."""
+    largest = [np.nanmax(np.abs(c.values), initial=0) for of in found for c in of.values()]
+    return max(0, 2 - math.floor(math.log10(max(*largest, 1e-9))))
+
+
+def shapes(artifact: Artifact, folders: Sequence[str | Path]) -> Table:
+    """Return the table of the shapes of CPR's reset, with rows for each shape."""
+    paper, by_shape = results("reset_shapes"), by_value(artifact, folders)
     rows, notes = [], []
     for shape in (*paper["rows"], *(shape for shape in by_shape if shape not in paper["rows"])):
         curves, runs = {}, by_shape.get(shape)
@@ -98,21 +113,21 @@ def shapes(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
             curves = {metric: runs.curve(metric) for metric in runs.returns}
             size = {"seeds": paper["seeds"], "steps": results(paper["environment"])["steps"]}
             said = [
-                *remarks(runs, ("cpr",), size, apart=artefact.varied),
+                *remarks(runs, ("cpr",), size, apart=artifact.varied),
                 *binned(runs),
             ]
             for metric, each in curves.items():
                 said += [*of_metric(metric), *left_out({f"{name} ({metric})": each})]
             notes.append(f"{name}: {' '.join(said)}")
         rows.append(_Row(name, paper["rows"].get(shape), curves))
-    return _compared(artefact, rows, ["peak", "average", "final"], notes, 0, "Transformation")
+    return _compared(artifact, rows, ["peak", "average", "final"], notes, 0, "Transformation")
 
 
-def shapes_and_sharpness(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
-    """A row for each shape of CPR's reset and each sharpness."""
+def shapes_and_sharpness(artifact: Artifact, folders: Sequence[str | Path]) -> Table:
+    """Return the table of the shapes of CPR's reset, with a row for each sharpness of a shape."""
     rows: list[list[Cell]] = []
     notes, lines = {}, {}
-    for shape, runs in by_value(artefact, folders).items():
+    for shape, runs in by_value(artifact, folders).items():
         name = _SHAPES.get(shape, str(shape))
         notes[name] = " ".join(remarks(runs, ("cpr",)))
         for sharpness, part in by_lane(runs, "cpr.sharpness").items():
@@ -125,7 +140,7 @@ def shapes_and_sharpness(artefact: Artefact, folders: Sequence[str | Path]) -> T
     for number in range(2, 2 + len(_STATISTICS)):
         rows = mark_best(rows, number)
     return Table(
-        artefact.title,
+        artifact.title,
         (
             Column("Shape", "shape"),
             Column("κ", "sharpness"),
@@ -133,12 +148,12 @@ def shapes_and_sharpness(artefact: Artefact, folders: Sequence[str | Path]) -> T
         ),
         tuple(map(tuple, rows)),
         (*once(notes, "Each shape"), *left_out(lines), OURS),
-        artefact.label,
+        artifact.label,
     )
 
 
 def _compared(
-    artefact: Artefact,
+    artifact: Artifact,
     rows: Sequence[_Row],
     statistics: Sequence[str],
     notes: Sequence[str],
@@ -147,17 +162,21 @@ def _compared(
 ) -> Table:
     lines: dict[str, list[list[Cell]]] = {}
     metrics = dict.fromkeys(metric for row in rows for metric in row.curves)
+    printed = any(row.paper for row in rows)
     for row in rows:
         at_step = bool(row.paper and "peak_step" in row.paper)
-        sources = {"paper": [_printed(row.paper, each, decimals) for each in statistics]}
+        sources = {}
+        if printed:
+            sources["paper"] = [_printed(row.paper, each, decimals) for each in statistics]
         for metric in metrics:
             curves = row.curves.get(metric)
             kept = None if curves is None else usable(curves)
             published = None if kept is None else summary.as_published(kept)
             ours = None if kept is None else summary.ours(kept)
-            sources[f"{metric}, as published"] = [
-                _found(published, each, "errors", decimals, at_step) for each in statistics
-            ]
+            if printed:
+                sources[f"{metric}, as published"] = [
+                    _found(published, each, "errors", decimals, at_step) for each in statistics
+                ]
             sources[f"{metric}, IQM of seeds"] = [
                 _found(ours, each, "interval", decimals, at_step) for each in statistics
             ]
@@ -166,20 +185,20 @@ def _compared(
     for number in range(2, 2 + len(statistics)):
         lines = {source: mark_best(each, number) for source, each in lines.items()}
     return Table(
-        artefact.title,
+        artifact.title,
         (
             Column(first, first.lower()),
             Column("Source", "source"),
             *(Column(each.capitalize(), each) for each in statistics),
         ),
         tuple(tuple(line) for of_row in zip(*lines.values(), strict=True) for line in of_row),
-        (*notes, AS_PUBLISHED, OURS),
-        artefact.label,
+        (*notes, *[AS_PUBLISHED] * printed, OURS),
+        artifact.label,
     )
 
 
 def _printed(row: Mapping[str, Any] | None, statistic: str, decimals: int) -> Cell:
-    """As the paper has it: [value, up, down], [value, error] or a value."""
+    """Return the cell of printed numbers: [value, up, down], [value, error] or a value."""
     if row is None:
         return ABSENT
     numbers, at = row[statistic], ""

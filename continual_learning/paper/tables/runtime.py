@@ -1,4 +1,4 @@
-"""The table of wall times: the paper's, and those of `continual bench`."""
+"""The table of wall times: the paper's and those of `continual bench`."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from continual_learning.analysis import style
-from continual_learning.paper.artefacts import Artefact
+from continual_learning.paper.artifacts import Artifact
 from continual_learning.paper.numbers import results
 from continual_learning.paper.tables.table import ABSENT, Cell, Column, Measured, Table
 from continual_learning.studies.timings import Row, Timings
 
 
-def table(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
-    """A row for each method, in the order of the paper.
+def table(artifact: Artifact, folders: Sequence[str | Path]) -> Table:
+    """Return the table of wall times, with rows for each method in the order of the paper.
 
     Args:
-      artefact: the table.
-      folders: one file that `Timings.save` wrote.
+      artifact: the table.
+      folders: the path of one file that `Timings.save` wrote.
     """
     path = Path(folders[0])
     if path.is_dir():  # such as results/runtime
         path = next(iter(sorted(path.glob("*.json"))), path)
-    paper, found = results(artefact.id), Timings.load(path)
+    paper, found = results(artifact.id), Timings.load(path)
     measured = found.rows()
     ours = {row.method: row for row in measured}
     rows: list[tuple[Cell, ...]] = []
@@ -37,7 +37,7 @@ def table(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
     unlike = found.experiment != paper["environment"]
     title = f"Wall time of training: {found.experiment} here, {paper['environment']} in the paper"
     return Table(
-        title if unlike else artefact.title,
+        title if unlike else artifact.title,
         (
             Column("Method", "method"),
             Column("Source", "source"),
@@ -47,7 +47,7 @@ def table(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
         ),
         tuple(rows),
         _notes(found, measured[0].method, paper["environment"], paper["hardware"]),
-        artefact.label,
+        artifact.label,
     )
 
 
@@ -64,8 +64,8 @@ def _notes(found: Timings, first: str, environment: str, hardware: str) -> tuple
     return (
         f"Here: {found.experiment}, {found.seeds} seeds side by side on {device}, "
         f"{found.rounds} rounds of {found.steps:,} steps in which every method ran in turn. Hours: "
-        f"of all seeds together to the end of the {found.chunks:,} chunks, by the median round; "
-        f"storage and compilation are not counted. Overhead: over {style.name(first)} in the same "
-        "round, median with the least and the most.",
-        f"The paper: {environment} on {hardware}, 15 seeds; it does not say how many at once.",
+        f"the time of all seeds together to the end of the {found.chunks:,} chunks, by the median "
+        "round, without storage and compilation. Overhead: the additional time over "
+        f"{style.name(first)} in the same round, as the median with the minimum and the maximum.",
+        f"The paper: {environment} on {hardware}, 15 seeds; it does not say how many ran at once.",
     )

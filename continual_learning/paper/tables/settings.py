@@ -1,11 +1,11 @@
-"""Tables of hyper-parameters: what the paper prints, and what our experiments have."""
+"""Tables of hyper-parameters: the values that the paper prints and those of our experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from continual_learning.paper.artefacts import Artefact
+from continual_learning.paper.artifacts import Artifact
 from continual_learning.paper.numbers import settings
 from continual_learning.paper.tables.table import Cell, Column, Table
 from continual_learning.paper.tables.writers import shown
@@ -16,18 +16,18 @@ _UNEQUAL = "≠"
 _HEADS = {"search": "Search space"}
 
 
-def table(artefact: Artefact) -> Table:
-    """The table of an artefact that needs no study."""
-    rows = settings(artefact.id)
+def table(artifact: Artifact) -> Table:
+    """Return the table of an artifact that needs no study."""
+    rows = settings(artifact.id)
     names = [name for name in ("method", "network", "parameter", "search") if name in rows[0]]
     heads = [Column(_HEADS.get(name, name.capitalize()), name) for name in names]
     heads += [Column("Paper", "paper"), Column("Ours", "ours"), Column("", "differs")]
     cells = [(*(row[name] for name in names), *_compared(row)) for row in rows]
-    return Table(artefact.title, tuple(heads), tuple(cells), _notes(rows), artefact.label)
+    return Table(artifact.title, tuple(heads), tuple(cells), _notes(rows), artifact.label)
 
 
 def _compared(row: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
-    """The paper's value, ours, and a mark if they differ; values of two experiments as "a / b"."""
+    """Return the paper's value, ours, and a mark if they differ; "a / b" for two experiments."""
     paper, names = row["paper"], row["experiments"]
     printed = _joined(paper)
     if "text" in row:
@@ -35,7 +35,7 @@ def _compared(row: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
     each = paper if len(paper) == len(names) else paper * len(names)
     found = [[value(registry.get(name), path) for path in row["ours"]] for name in names]
     same = all(_same(p, v) for p, values in zip(each, found, strict=True) for v in values)
-    # Several names stand for methods that share a row: one value, if they do agree.
+    # Several names stand for methods that share a row; if their values agree, one is shown.
     ours = [v for values in found for v in (values[:1] if _equal(values) else values)]
     if _equal(ours) and len(paper) == 1:
         ours = ours[:1]
@@ -46,7 +46,7 @@ def _notes(rows: list[dict[str, Any]]) -> tuple[str, ...]:
     names = list(dict.fromkeys(name for row in rows for name in row["experiments"]))
     notes = [f"Ours: the experiments {' / '.join(names)}."]
     if any(_compared(row)[2] for row in rows):
-        notes.append(f"{_UNEQUAL}: ours is another value than the paper's.")
+        notes.append(f"{_UNEQUAL}: our value differs from the paper's.")
     return tuple(notes)
 
 

@@ -1,4 +1,4 @@
-"""The table of single tasks: whether resets cost anything where nothing changes."""
+"""The table of single tasks: whether resets cost anything if the task never changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from continual_learning.analysis import style, summary
-from continual_learning.paper.artefacts import Artefact
+from continual_learning.paper.artifacts import Artifact
 from continual_learning.paper.remarks import of_metric, single_tasks, usable
 from continual_learning.paper.runs import Runs, by_task
 from continual_learning.paper.tables.table import ABSENT, Cell, Column, Table, measured
@@ -18,27 +18,27 @@ _COLUMNS = {"success": "success", "evaluated": "eval_seen_success", "return": "l
 _DECIMALS = {"success": 2, "evaluated": 2, "return": 0}
 _ALL = "All tasks"
 _EXPLAINED = (
-    "In the last tenth of training: success and return of training episodes, and success of "
-    "deterministic ones (evaluated). IQM of seeds, with the 95 % bootstrap interval; of all tasks, "
-    "the mean of their IQMs.",
-    "Minus Adam: by how much success is higher than Adam's. Where the interval has 0 in it, these "
-    "seeds do not tell the method from Adam; how much it may cost is the interval's lower end.",
+    "The last tenth of training counts: success and return of training episodes, and success of "
+    "deterministic ones (evaluated). Numbers are IQMs over seeds, with the 95 % bootstrap "
+    "interval; for all tasks, they are the mean of the tasks' IQMs.",
+    "Minus Adam: success minus Adam's success. If the interval contains 0, these seeds do not "
+    "separate the method from Adam; its lower end says how much the method may cost.",
 )
 
 Scores = dict[str, dict[str, np.ndarray]]
-"""{column: {method: float [seeds]}} of a task."""
+"""{column: {method: float [seeds]}} for one task."""
 
 
-def table(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
-    """A row for each task and method, then for each method on all tasks."""
-    found = by_task(artefact, folders)
+def table(artifact: Artifact, folders: Sequence[str | Path]) -> Table:
+    """Return the table, with a row for each task and method, then one for all tasks."""
+    found = by_task(artifact, folders)
     scores = {task: _scores(runs) for task, runs in found.items()}
-    shown = artefact.studies[0].methods
+    shown = artifact.studies[0].methods
     rows = [row for task, each in scores.items() for row in _rows(task, each, shown)]
     if len(scores) > 1:
         rows += _rows(_ALL, _together(scores), shown)
     return Table(
-        artefact.title,
+        artifact.title,
         (
             Column("Task", "task"),
             Column("Method", "method"),
@@ -48,13 +48,13 @@ def table(artefact: Artefact, folders: Sequence[str | Path]) -> Table:
             Column("Return", "return"),
         ),
         tuple(rows),
-        (*single_tasks(artefact, found), *of_metric("success"), *_EXPLAINED),
-        artefact.label,
+        (*single_tasks(artifact, found), *of_metric("success"), *_EXPLAINED),
+        artifact.label,
     )
 
 
 def _scores(runs: Runs) -> Scores:
-    """Of the last bin that all seeds have."""
+    """Return the scores in the last bin that all seeds have."""
     found: Scores = {}
     for name, metric in _COLUMNS.items():
         curves = runs.curves(metric) if metric in runs.frame else {}
@@ -64,7 +64,7 @@ def _scores(runs: Runs) -> Scores:
 
 
 def _together(scores: Mapping[str, Scores]) -> Scores:
-    """[seeds, tasks] of the methods that have as many seeds in every task."""
+    """Return scores [seeds, tasks] of the methods with equally many seeds in every task."""
     found: Scores = {}
     for name in _COLUMNS:
         of_tasks = [each[name] for each in scores.values()]

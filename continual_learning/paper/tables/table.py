@@ -1,4 +1,4 @@
-"""A table: columns, rows of text and numbers, notes below."""
+"""A table: columns, rows of text and numbers, and notes below."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Literal, NamedTuple
 
 
 class Measured(NamedTuple):
-    """A statistic and how sure it is.
+    """A statistic and its uncertainty.
 
     Attributes:
       value: the statistic.
-      low: lower end of its interval; None if there is no interval.
-      high: upper end.
-      form: shown with errors (6051 +290 −320), the same on both sides (75.6 ± 14.3), or with the
-        ends of its interval (6051 [5731, 6341]).
+      low: the lower end of its interval; None if there is no interval.
+      high: the upper end.
+      form: how it is shown: with errors (6051 +290 −320), with one error for both sides
+        (75.6 ± 14.3), or with the ends of its interval (6051 [5731, 6341]).
       decimals: digits after the point.
       best: whether it is the best of its column.
-      remark: what is written after it, such as the step of a peak.
+      remark: text that follows it, such as the step of a peak.
     """
 
     value: float
@@ -30,17 +30,17 @@ class Measured(NamedTuple):
 
 
 ABSENT = "—"
-"""The cell of what was not measured; empty in a CSV file."""
+"""The cell of a value that was not measured; it is empty in a CSV file."""
 
 Cell = str | bool | int | float | Measured | None
-"""What a cell holds: text, a setting, a statistic, or nothing."""
+"""The content of a cell: text, a setting, a statistic, or nothing."""
 
 
 class Column(NamedTuple):
     """A column.
 
     Attributes:
-      name: its head.
+      name: its head in text.
       key: its name in a CSV file.
     """
 
@@ -55,10 +55,10 @@ class Table:
     Attributes:
       title: its caption.
       columns: the first one names the rows.
-      rows: as many cells as columns each. Neighbours with the same first cell belong together, and
-        people are shown it once.
-      notes: what must be known to read the numbers, a sentence or two each.
-      label: for LaTeX; None for no label.
+      rows: rows with a cell for each column. Neighbors with the same first cell belong together,
+        and text for people shows this cell once.
+      notes: explanations that the numbers need, of a sentence or two.
+      label: its LaTeX label; None for no label.
     """
 
     title: str
@@ -70,7 +70,9 @@ class Table:
     def __post_init__(self):
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise ValueError(f"A row has {len(row)} cells, the table {len(self.columns)}.")
+                raise ValueError(
+                    f"A row has {len(row)} cells; the table has {len(self.columns)} columns."
+                )
 
 
 def measured(
@@ -79,7 +81,7 @@ def measured(
     decimals: int,
     remark: str = "",
 ) -> Cell:
-    """The cell of (value, low, high); what is NaN is not shown."""
+    """Return the cell of (value, low, high); NaN is not shown."""
     value, low, high = estimate
     if value != value:
         return ABSENT
@@ -89,7 +91,7 @@ def measured(
 
 
 def mark_best(rows: list[list[Cell]], column: int) -> list[list[Cell]]:
-    """The rows with the largest value of a column marked; all of them if several are equal."""
+    """Return the rows with the largest values of a column marked as the best."""
     values = [cell.value for row in rows if isinstance(cell := row[column], Measured)]
 
     def marked(cell: Cell) -> Cell:

@@ -1,4 +1,4 @@
-"""Tables as Markdown, LaTeX and CSV text. What comes from files stays text in all of them."""
+"""Tables as Markdown, LaTeX and CSV text. Text from files never acts as markup in them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FORMULA = ("=", "+", "@", "\t", "\r")
 
 
 def markdown(table: Table) -> str:
-    """A table of GitHub's Markdown under its title, notes below."""
+    """Return a table in GitHub's Markdown under its title, with notes below."""
 
     def line(cells: list[str]) -> str:
         return f"| {' | '.join(cells)} |"
@@ -66,7 +66,7 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    r"""A float with a booktabs table; the document needs `\usepackage{booktabs}`."""
+    r"""Return a float with a booktabs table; the document needs `\usepackage{booktabs}`."""
 
     def show(cell: Cell) -> str:
         text = _latex(shown(cell))
@@ -91,7 +91,7 @@ def latex(table: Table) -> str:
 
 
 def csv_text(table: Table) -> str:
-    """Plain numbers, with the ends of an interval in columns of their own.
+    """Return a table of plain numbers; the ends of intervals have columns of their own.
 
     Notes come first, in lines that begin with "#" (`pandas.read_csv(…, comment="#")`).
     """
@@ -116,11 +116,11 @@ def csv_text(table: Table) -> str:
 
 
 WRITERS: dict[str, Callable[[Table], str]] = {"md": markdown, "tex": latex, "csv": csv_text}
-"""By the suffix of the file."""
+"""The writers by the suffix of the file."""
 
 
 def shown(cell: Cell) -> str:
-    """A cell as text for people."""
+    """Return a cell as text for people."""
     if isinstance(cell, Measured):
         return _measured(cell)
     if cell is None or isinstance(cell, bool):
@@ -152,11 +152,11 @@ def _measured(cell: Measured) -> str:
 
 
 def _plain(cell: Cell) -> object:
-    """A cell for CSV: numbers as they are, and no text that a spreadsheet would compute."""
+    """Return a cell for CSV: plain numbers, and no text that a spreadsheet would compute."""
     if isinstance(cell, Measured):
         return _rounded(cell.value, cell)
     if isinstance(cell, str):
-        # A lone carriage return would end the line: the writer quotes only what ends its own.
+        # A lone carriage return would end the line: the writer only quotes its own line ends.
         text = cell.replace("\r\n", "\n").replace("\r", "\n")
         return f"'{text}" if cell.startswith(_FORMULA) else "" if cell == ABSENT else text
     return "" if cell is None else cell
@@ -184,13 +184,13 @@ def _latex(text: str) -> str:
 
 
 def _power(match: re.Match[str]) -> str:
-    r"""`5e-4` as $5\times10^{-4}$."""
+    r"""Return a match of `5e-4` as $5\times10^{-4}$."""
     factor = "" if match[1] == "1" else rf"{match[1]}\times"
     return f"${factor}10^{{{match[2]}}}$"
 
 
 def _groups(table: Table) -> Iterator[tuple[tuple[Cell, ...], bool]]:
-    """(row, whether a new group of several rows begins above it), each first cell shown once."""
+    """Yield (row, whether a group begins above it); only a group's first row has a first cell."""
     names = [row[0] for row in table.rows]
     several = len(set(names)) < len(names)
     for i, row in enumerate(table.rows):

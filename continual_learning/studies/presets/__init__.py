@@ -1,1 +1,1 @@
-"""The experiments, one file each, with the values of the paper for every method."""
+"""The experiments, in one file per experiment, with the values of the paper for every method."""

@@ -1,8 +1,8 @@
-"""Ablations of CPR and of what is around it: each is an experiment made of another by a rule.
+"""Ablations of CPR and of its setting: experiments that a rule makes of other experiments.
 
-`slippery_ant_rho` is `slippery_ant` with nine values of ρ. Numbers are lanes of one program;
-what changes the program is a method of its own beside `cpr`, or an experiment with one field
-changed, to be compared with the one that it is made of.
+For example, `slippery_ant_rho` is `slippery_ant` with nine values of ρ. Numbers are lanes of one
+program. A change of the program is a method of its own beside `cpr`, or an experiment with one
+changed field, to be compared with the experiment that it is made of.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from continual_learning.schema import bounds
 from continual_learning.studies.experiment import Experiment
 
 BASES = ("permuted_mnist", "permuted_digits", "slippery_ant", "slippery_humanoid")
-"""Experiments of which there are ablations."""
+"""The experiments that have ablations."""
 
 RHO = (0.001, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.1)
 KAPPA = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 20.0, math.inf)
 SHAPES = ("sigmoid", "exp", "softplus", "linear")
-"""In the order of `optim.shapes.SHAPES`, where a lane has their number."""
+"""The shapes in the order of `optim.shapes.SHAPES`; a lane has the number of its shape."""
 
 
 _NUMBERS = tuple(range(len(SHAPES)))
 
 
 class Ablation(NamedTuple):
-    """A rule.
+    """A rule that makes an ablation of an experiment.
 
     Attributes:
-      title: what it changes.
-      changes: experiment -> {field: value} of what is not the same.
-      robots: whether it is of robots alone.
+      title: a description of the change.
+      changes: a function experiment -> {field: value} of the fields that change.
+      robots: whether the rule is only for robots.
     """
 
     title: str
@@ -40,7 +40,7 @@ class Ablation(NamedTuple):
     robots: bool = False
 
     def of(self, base: Experiment, name: str) -> Experiment:
-        """The experiment, by that name."""
+        """Return the ablation of an experiment, under a new name."""
         title = f"{self.title}: ablation of {base.name}"
         return base.override(**self.changes(base), name=name, title=title)
 
@@ -50,7 +50,7 @@ def _lanes(**lanes: tuple[float, ...]) -> Callable[[Experiment], dict[str, Any]]
 
 
 def _variant(name: str, **options: Any) -> Callable[[Experiment], dict[str, Any]]:
-    """CPR as it is, and with other options."""
+    """Return the rule for CPR with its own options and with others."""
 
     def changes(base: Experiment) -> dict[str, Any]:
         cpr = base.methods["cpr"]
@@ -60,7 +60,7 @@ def _variant(name: str, **options: Any) -> Callable[[Experiment], dict[str, Any]
 
 
 def _optimizers(base: Experiment) -> dict[str, Any]:
-    """Each base optimizer without resets and with CPR."""
+    """Return the change to every base optimizer without resets and with CPR."""
     methods = {}
     for name in ("adam", "adamw", "muon"):
         methods[name] = base.methods["adam"].override(optimizer=name)
@@ -89,8 +89,8 @@ ABLATIONS: dict[str, Ablation] = {
     "outgoing": Ablation(
         "With and without shrinking outgoing weights", _variant("no_shrink", shrink_outgoing=False)
     ),
-    "recentring": Ablation(
-        "With and without utilities put back to 1", _variant("no_recentring", recentre=False)
+    "recentering": Ablation(
+        "With and without utilities put back to 1", _variant("no_recentering", recenter=False)
     ),
     "moments": Ablation(
         "Without and with resets of moments", _variant("moments", reset_moments=True)
@@ -101,17 +101,17 @@ ABLATIONS: dict[str, Ablation] = {
     "rollout_2x": Ablation("Rollouts of twice the size", _rollout(2), robots=True),
     "rollout_4x": Ablation("Rollouts of four times the size", _rollout(4), robots=True),
 }
-"""By the end of their names."""
+"""The ablations by the end of their names."""
 
 
 def kinds(base: str) -> list[str]:
-    """Which ablations there are of an experiment."""
+    """Return the kinds of ablations that an experiment has."""
     robot = base.startswith("slippery_")
     return [kind for kind, each in ABLATIONS.items() if robot or not each.robots]
 
 
 def rollout_changes(base: Experiment, rollout: int) -> dict[str, Any]:
-    """Return what changes with another rollout; a task keeps its steps, as nearly as it can."""
+    """Return the changes for another rollout; a task keeps about the same number of steps."""
 
     def fields(iterations: int, chunk: int) -> dict[str, int]:
         count = max(1, round(iterations * base.value("rollout") / rollout))

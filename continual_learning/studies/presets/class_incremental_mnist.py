@@ -1,8 +1,8 @@
 """Class-incremental MNIST: two classes more in every task, one output layer for all.
 
-When all ten are there, it starts over with two of them: 40 times in 200 tasks.
+After all ten classes, the stream starts over with two of them, 40 times in 200 tasks.
 
-Not in the paper; the methods are those of Permuted MNIST.
+This experiment is not in the paper; its methods are those of Permuted MNIST.
 """
 
 from continual_learning.studies.presets import permuted_mnist, smoke

@@ -1,10 +1,10 @@
 """Continual MetaWorld: the ten tasks of MT10, 1M steps each, by SAC with Muon.
 
-Every method has the values of the paper. What the paper leaves out is as in its published
+Every method has the values of the paper. Values that the paper omits come from its published
 experiment files: the global norm of gradients is clipped to 0.5, Muon's Adam part has an `eps_root`
 of 1e-8, the task's number is appended to observations, each of the ten environments keeps one goal
-for ever, and replay, optimizers, target critics and temperature begin anew with every task.
-Evaluations are ten times as rare as there (see docs/metaworld.md).
+forever, and replay, optimizers, target critics and temperature begin anew with every task.
+Evaluations are ten times as rare as in those files (see docs/metaworld.md).
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
 """Continual MinAtar: Space Invaders, Asterix, Seaquest, 1.5M steps each, by discrete SAC.
 
-Every method has the values of the paper. What the paper leaves out is as in its published
+Every method has the values of the paper. Values that the paper omits come from its published
 experiment files: the global norm of gradients is clipped to 0.5, replay, optimizers, target critics
-and temperature begin anew with every game, episodes are cut at 1,000 steps.
-It does not say whether its table tells of training or of evaluations, so both are measured.
+and temperature begin anew with every game, and episodes are cut at 1,000 steps. The paper does not
+say whether its table is about training or evaluations, so the experiment measures both.
 """
 
 from typing import Any

@@ -4,7 +4,7 @@ As in the authors' code (`experiments/td_ant.py` and `envs/brax_delay_wrapper.py
 `time-delays` of their repository): a task draws an interval within 0 to 8 for observations and one
 for actions, and the agent sees the last nine actions and the delays of the step. Friction is 1,
 training rewards are clipped to [−5, 10] and actions to ±5 before they are applied and stored. CPR
-draws fresh weights from He's uniform distribution. What they do not set is as in SlipperyAnt.
+draws fresh weights from He's uniform distribution. All other values are those of SlipperyAnt.
 """
 
 from continual_learning.studies.experiment import MethodSpec

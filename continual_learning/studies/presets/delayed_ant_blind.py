@@ -1,6 +1,6 @@
-"""Delayed Ant that is not told: actions act k steps later, k from 0 to 8 and new in every task.
+"""Delayed Ant without told delays: actions act 0 to 8 steps later, with a new delay per task.
 
-The numbers are ours; all else is SlipperyAnt. See `delayed_ant` for that of the paper's authors.
+The numbers are ours; all else is as in SlipperyAnt. The version of the authors is `delayed_ant`.
 """
 
 from continual_learning.studies.presets import slippery_ant

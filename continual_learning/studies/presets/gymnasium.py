@@ -1,4 +1,4 @@
-"""Any environments of Gymnasium, one after the other (ours); `--task` names them.
+"""Environments of Gymnasium, one after the other (ours); `--task` names them.
 
 The methods are those of `mt1`.
 """

@@ -1,4 +1,4 @@
-"""PPO on environments of Gymnasium; `--task` says which."""
+"""PPO on environments of Gymnasium; `--task` names them."""
 
 from continual_learning.agents.ppo.config import PPOConfig
 from continual_learning.studies.presets import gymnasium, smoke

@@ -1,4 +1,4 @@
-"""The three games over and over, so that loss of plasticity shows over many switches (ours)."""
+"""The three MinAtar games again and again, to show plasticity over many switches (ours)."""
 
 from continual_learning.studies.presets import continual_minatar
 

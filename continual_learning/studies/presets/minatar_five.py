@@ -1,4 +1,4 @@
-"""All five games of MinAtar, once each (ours); all else as in `continual_minatar`."""
+"""All five games of MinAtar, one after the other (ours), with the rest of `continual_minatar`."""
 
 from continual_learning.studies.presets import continual_minatar
 

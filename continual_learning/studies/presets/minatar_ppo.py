@@ -1,4 +1,4 @@
-"""Continual MinAtar with PPO in place of SAC; not in the paper."""
+"""Continual MinAtar with PPO in place of SAC, which is not in the paper."""
 
 from continual_learning.agents.ppo.config import PPOConfig
 from continual_learning.studies.presets import continual_minatar, smoke

@@ -1,7 +1,7 @@
-"""MetaWorld's MT1: one task, 2M steps, by SAC with Adam; `--task` says which.
+"""MetaWorld's MT1: one task, 2M steps, by SAC with Adam; `--task` names the task.
 
 Every method has the values of the paper. Observations show the goal, as MT1's do; the published
-code hid it (`--goal hidden`). What the paper leaves out is as in `continual_metaworld`.
+code hid it (`--goal hidden`). Values that the paper omits are as in `continual_metaworld`.
 """
 
 from typing import Any

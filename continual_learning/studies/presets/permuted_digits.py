@@ -1,6 +1,6 @@
 """Permuted digits: Permuted MNIST on scikit-learn's 1,797 digits of 8×8 pixels.
 
-Not in the paper: a stand-in of the same shape that needs no download.
+This experiment is not in the paper. It has the same shape and needs no download.
 """
 
 from continual_learning.studies.presets import permuted_mnist, smoke

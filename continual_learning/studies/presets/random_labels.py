@@ -1,13 +1,14 @@
-"""Random labels: memorise new random labels of digits in every task.
+"""Random labels: memorize new random labels of digits in every task.
 
-Not in the paper: a stream on which Adam loses plasticity within minutes on a CPU. Tasks are equally
-hard, and nothing is to be generalised, so that accuracy is measured on the task's own examples.
+This stream is not in the paper. On it, Adam loses plasticity within minutes on a CPU. Tasks are
+equally hard and allow no generalization, so accuracy is measured on the examples of the task.
 
-The methods' values are the best of a small search, 60 tasks and 3 seeds each (0 to 2, or 10 to 12):
+The values of the methods are the best of a small search with 60 tasks and 3 seeds (0 to 2, or 10 to
+12) per value:
 CPR's ρ 0.01, 0.03 and 0.1 (every 100; with `reset_bias` as well for the last two), CBP's rate 1e-4
 and 1e-3, ReDo's τ 0.25 (every 1000) and 0.1 (every 100), ReGraMa's τ 0.25 (every 1000), 0.1 and
 0.25 (every 100), Shrink & Perturb's (shrink, perturb) (1e-4, 1e-4), (1e-4, 1e-3) and (1e-3, 1e-3).
-What they cost at first is part of the result.
+The accuracy that they cost at first is part of the result.
 """
 
 from continual_learning.agents.supervised.config import ClassifierConfig

@@ -1,6 +1,6 @@
 """SlipperyAnt: 20 tasks of 20M steps, friction log-uniform in [0.02, 2], drawn for every task.
 
-Every method has the values of the paper. What the paper leaves out is as in its published
+Every method has the values of the paper. Values that the paper omits come from its published
 experiment files: the global norm of gradients is clipped to 0.5, training rewards are at least −5,
 and a task is 102 rollouts of 196,608 steps, since 20M is no multiple of them.
 """
@@ -15,7 +15,7 @@ from continual_learning.studies.presets import smoke
 
 
 def methods(learning_rate: float, **resets: dict[str, Any]) -> dict[str, MethodSpec]:
-    """Adam, and Adam with each of `resets` ({method: options})."""
+    """Return Adam alone and with every method of `resets` ({method: options})."""
     base: dict[str, Any] = {"optimizer": "adam", "learning_rate": learning_rate, "clip": 0.5}
     found = {"adam": MethodSpec(**base)}
     for name, options in resets.items():
@@ -29,7 +29,7 @@ SPEC = Experiment(
     tasks=20,
     seeds=15,
     stream=RobotTasks(robot="ant", physics="unrolled", changes="friction = log_uniform(0.02, 2.0)"),
-    agent=PPOConfig(reward_floor=-5.0),
+    agent=PPOConfig(iterations_per_chunk=17, reward_floor=-5.0),
     networks=ActorCriticMLPs(),
     methods=methods(
         1e-3,
@@ -49,6 +49,6 @@ SPEC = Experiment(
             "seeds": 2,
             **smoke.RESETS,
         },
-        "short": {"tasks": 5, "iterations_per_task": 30, "environments": 2048, "seeds": 4},
+        "short": {"tasks": 5, "iterations_per_task": 30, "iterations_per_chunk": 10, "seeds": 4},
     },
 )

@@ -1,4 +1,4 @@
-"""SlipperyAnt with SAC in place of PPO; not in the paper.
+"""SlipperyAnt with SAC in place of PPO, which is not in the paper.
 
 Its methods are those of SlipperyAnt with the learning rate of Continual MinAtar's SAC.
 """

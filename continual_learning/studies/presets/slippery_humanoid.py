@@ -1,8 +1,8 @@
 """SlipperyHumanoid: 20 tasks of 20M steps on ground whose friction changes.
 
-Every method has the values of the paper. What the paper leaves out is as in its published
-experiment files: rewards times 0.1, observations normalised, and a task of
-62 rollouts of 327,680 steps.
+Every method has the values of the paper. Values that the paper omits come from its published
+experiment files: rewards are multiplied by 0.1, observations are normalized, and a task is 62
+rollouts of 327,680 steps.
 """
 
 from continual_learning.agents.ppo.config import PPOConfig
@@ -24,7 +24,7 @@ SPEC = Experiment(
         iterations_per_task=62,
         iterations_per_chunk=2,
         rollout=160,
-        normalise_observations=True,
+        normalize_observations=True,
         reward_scale=0.1,
         reward_floor=-5.0,
     ),

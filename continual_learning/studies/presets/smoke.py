@@ -1,4 +1,4 @@
-"""Resets at smoke scale: every method acts within the few dozen updates of such a run."""
+"""Options of reset methods at smoke scale, so that all act within a few dozen updates."""
 
 from typing import Any
 

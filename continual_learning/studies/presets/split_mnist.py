@@ -1,6 +1,6 @@
-"""Split MNIST: two random classes of MNIST in every task, once through their examples.
+"""Split MNIST: two random classes of MNIST in every task, whose examples are seen once.
 
-Not in the paper; the methods are those of Permuted MNIST.
+This experiment is not in the paper; its methods are those of Permuted MNIST.
 """
 
 from continual_learning.studies.presets import permuted_mnist, smoke

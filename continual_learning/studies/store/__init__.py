@@ -1,1 +1,1 @@
-"""The folder of a study: metrics as Parquet parts, checkpoints, a lock, environment facts."""
+"""The folder of a study: metrics as Parquet parts, checkpoints, a lock, facts about its machine."""

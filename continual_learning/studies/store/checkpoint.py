@@ -1,7 +1,7 @@
 """A checkpoint: a folder with one `.npz` file per lane, a list of the leaves, and checksums.
 
-Nothing is pickled. Leaves are stored by their path in the tree; the tree itself is the caller's.
-The rows of a ring (`ring.py`) are in folders beside it, which it names.
+Nothing is pickled. Leaves are stored by their path in the tree; the caller provides the tree
+itself. The rows of a ring (`ring.py`) are in folders beside the checkpoint, which names them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from continual_learning.studies.store.files import StoreError, reading
 
 LEAVES = "leaves.json"
 SUMS = "SHA256SUMS"
-# Fields of an experiment that say how long it runs, or what it is called.
+# Fields of an experiment that do not change the shape of its state.
 _SHAPELESS = {
     "collapse",
     "compilation",
@@ -39,11 +39,12 @@ _SHAPELESS = {
 
 
 class Leaf(NamedTuple):
-    """What a leaf is in every lane.
+    """The type of a leaf, which is the same in every lane.
 
     Attributes:
-      dtype: as "float32", "key<threefry2x32>" or, for a number that all lanes share, "Python int".
-      shape: without the axis of lanes.
+      dtype: a text such as "float32" or "key<threefry2x32>", or "Python int" for a number that all
+        lanes share.
+      shape: the shape without the axis of lanes.
     """
 
     dtype: str
@@ -51,13 +52,13 @@ class Leaf(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What is in a checkpoint.
+    """The list of the content of a checkpoint.
 
     Attributes:
-      lanes: how many.
+      lanes: the number of lanes.
       leaves: {path: leaf}.
-      kept: where the rows of a ring are, if there is one.
-      of: what it is a checkpoint of, by `bound`; None in those of older versions.
+      kept: the place of the rows of a ring, or None if there is no ring.
+      of: the origin of the checkpoint, by `bound`, or None in those of older versions.
     """
 
     lanes: int
@@ -67,10 +68,10 @@ class Listing(NamedTuple):
 
 
 def describe(state: Any) -> tuple[int, dict[str, Leaf]]:
-    """The number of lanes and {path: leaf} of a tree.
+    """Return the number of lanes and {path: leaf} of a tree.
 
     Args:
-      state: tree of arrays or `ShapeDtypeStruct`s [lanes, …], and of Python numbers.
+      state: a tree of arrays or `ShapeDtypeStruct`s [lanes, …], and of Python numbers.
     """
     leaves, lanes = {}, {}
     for path, leaf in named(state).items():
@@ -95,12 +96,12 @@ def describe(state: Any) -> tuple[int, dict[str, Leaf]]:
 
 
 def bound(study: Mapping[str, Any], method: str, chunk: int) -> dict[str, Any]:
-    """What a checkpoint belongs to: method, chunk, and all of a study that shapes its state.
+    """Return the origin of a checkpoint: method, chunk, and the settings that shape its state.
 
     Args:
-      study: plain data.
-      method: name of the method.
-      chunk: the last one that is done.
+      study: the study as plain data.
+      method: the name of the method.
+      chunk: the last chunk that is done.
     """
     settings = {name: value for name, value in study.items() if name != "methods"}
     experiment = study.get("experiment")
@@ -119,14 +120,14 @@ def write(
     kept: ring.Kept | None = None,
     of: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes a state into an empty folder.
+    """Write a state into an empty folder.
 
     Args:
-      folder: where.
-      state: tree with leaves [lanes, …] (NumPy, JAX, typed keys) or Python numbers.
-      lanes: how many to write, from the first on, if not all.
-      kept: where the rows of a ring have been written, beside this folder.
-      of: what it is a checkpoint of, by `bound`.
+      folder: the folder.
+      state: a tree with leaves [lanes, …] (NumPy, JAX, typed keys) or Python numbers.
+      lanes: the number of lanes to write, from the first on, or None for all.
+      kept: the place beside this folder where the rows of a ring have been written, or None.
+      of: the origin of the checkpoint, by `bound`.
     """
     count, leaves = describe(state)
     lanes = count if lanes is None else lanes
@@ -151,16 +152,16 @@ def write(
 
 
 def read(folder: Path, like: Any, of: Mapping[str, Any] | None = None) -> Any:
-    """The state in a folder, as a tree like `like`; keys are JAX arrays, all others NumPy's.
+    """Return the state in a folder as a tree like `like`, of JAX's keys and NumPy's arrays.
 
     Args:
-      folder: of the checkpoint.
-      like: tree of arrays or `ShapeDtypeStruct`s [lanes, …].
-      of: what it must be a checkpoint of, by `bound`, where it says.
+      folder: the folder of the checkpoint.
+      like: a tree of arrays or `ShapeDtypeStruct`s [lanes, …].
+      of: the origin that the checkpoint must have if it names one, by `bound`.
 
     Raises:
-      Damaged: a file is missing or changed.
-      StoreError: the checkpoint is good, but of another state than `like`, or of something else.
+      Damaged: if a file is missing or changed.
+      StoreError: if the checkpoint is good, but has another state than `like` or another origin.
     """
     expected = describe(like)
     with _damage_told():
@@ -172,18 +173,18 @@ def read(folder: Path, like: Any, of: Mapping[str, Any] | None = None) -> Any:
 
 
 def read_lane(folder: Path, like: Any, lane: int, of: Mapping[str, Any] | None = None) -> Any:
-    """Some of one lane's state; no other lane's file is opened.
+    """Return leaves of the state of one lane, without opening the files of other lanes.
 
     Args:
-      folder: of the checkpoint.
-      like: tree of `ShapeDtypeStruct`s or arrays without an axis of lanes: the leaves that are
-        wanted, under the paths that they have in the state.
-      lane: its number.
-      of: as for `read`.
+      folder: the folder of the checkpoint.
+      like: a tree of `ShapeDtypeStruct`s or arrays without an axis of lanes: the leaves to read,
+        under the paths that they have in the state.
+      lane: the number of the lane.
+      of: the origin, as in `read`.
 
     Raises:
-      Damaged: a file of the lane is missing or changed.
-      StoreError: the checkpoint is good, but of another state.
+      Damaged: if a file of the lane is missing or changed.
+      StoreError: if the checkpoint is good, but has another state or another origin.
     """
     one = jax.tree.map(lambda x: jax.ShapeDtypeStruct((1, *x.shape), x.dtype), like)
     _, wanted = describe(one)
@@ -197,14 +198,14 @@ def read_lane(folder: Path, like: Any, lane: int, of: Mapping[str, Any] | None =
 
 
 def rows_kept(folder: Path) -> ring.Kept | None:
-    """Where the rows of a checkpoint's ring are, if it has one; raises `Damaged`."""
+    """Return the place of the rows of a checkpoint's ring, or None; raise `Damaged` as `read`."""
     with _damage_told():
         return _listing(folder, []).kept
 
 
 @contextlib.contextmanager
 def _damage_told() -> Iterator[None]:
-    """Turns what a missing or changed file leads to into `Damaged`."""
+    """Turn the errors that a missing or changed file causes into `Damaged`."""
     try:
         yield
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
@@ -218,7 +219,7 @@ def _damage_told() -> Iterator[None]:
 def _stacked(
     folder: Path, listing: Listing, lanes: Sequence[int], leaves: Mapping[str, Leaf]
 ) -> dict[str, np.ndarray]:
-    """{path: [lanes, …]} of these lanes."""
+    """Return {path: [lanes, …]} of these lanes."""
     kept = listing.kept
     own = [path for path in leaves if not _elsewhere(path, kept)]
     rows = {path: leaf for path, leaf in leaves.items() if _elsewhere(path, kept)}
@@ -240,12 +241,12 @@ def _tree(like: Any, stacked: dict[str, np.ndarray]) -> Any:
 
 
 def _elsewhere(path: str, kept: ring.Kept | None) -> bool:
-    """Whether a leaf is in no file of the checkpoint, but beside it."""
+    """Return whether a leaf is stored beside the checkpoint rather than in it."""
     return kept is not None and kept.holds(path)
 
 
 def _listing(folder: Path, lanes: Sequence[int] | None = None) -> Listing:
-    """What is in a checkpoint, once its list and all lanes, or these, are found as written."""
+    """Return the list of a checkpoint after a check of it and of the files of lanes, or of all."""
     with reading(folder / SUMS) as file:
         lines = file.read().decode(errors="replace").splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
@@ -254,7 +255,8 @@ def _listing(folder: Path, lanes: Sequence[int] | None = None) -> Listing:
     for lane in range(content["lanes"]) if lanes is None else lanes:
         arrays.check(folder / lane_file(lane), sums.get(lane_file(lane)))
     leaves = {
-        path: Leaf(leaf["dtype"], tuple(leaf["shape"])) for path, leaf in content["leaves"].items()
+        arrays.current(path): Leaf(leaf["dtype"], tuple(leaf["shape"]))
+        for path, leaf in content["leaves"].items()
     }
     kept = ring.Kept.of(content["ring"], sums) if "ring" in content else None
     return Listing(content["lanes"], leaves, kept, content.get("of"))
@@ -305,7 +307,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def key_impl(leaf: Any) -> str:
-    """Name of the generator of a typed key, which may be a `ShapeDtypeStruct`."""
+    """Return the name of the generator of a typed key, which may be a `ShapeDtypeStruct`."""
     found = []
     jax.eval_shape(lambda key: found.append(jax.random.key_impl(key)), leaf)
     return str(found[0])

@@ -11,32 +11,32 @@ from typing import Any
 from continual_learning.studies.store import checkpoint, ring
 from continual_learning.studies.store.files import explained, new_folder, remove_folder, sweep
 
-KEPT = 2  # per method
+KEPT = 2  # checkpoints per method
 
-_ROWS = ".rows"  # ends the name of a segment
+_ROWS = ".rows"  # end of the name of a segment
 
 
 class Checkpoints:
     """The checkpoints of all methods.
 
     Args:
-      folder: `checkpoints` in the folder of a study.
+      folder: the folder `checkpoints` in the folder of a study.
     """
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def methods(self) -> list[str]:
-        """Names of the methods that have a folder."""
+        """Return the names of the methods that have a folder."""
         return sorted(f.name for f in self.folder.glob("[!.]*") if f.is_dir())
 
     def of(self, method: str) -> list[int]:
-        """Chunks that have a checkpoint, in order."""
+        """Return the chunks that have a checkpoint, in order."""
         folders = self.folder.joinpath(method).glob("*")
         return sorted(int(f.name) for f in folders if re.fullmatch(r"\d{6,}", f.name))
 
     def path(self, method: str, chunk: int) -> Path:
-        """The folder of a checkpoint."""
+        """Return the folder of a checkpoint."""
         return self.folder / method / f"{chunk:06d}"
 
     def write(
@@ -48,28 +48,29 @@ class Checkpoints:
         path: str | None,
         of: Mapping[str, Any],
     ) -> None:
-        """Writes a checkpoint, newer than all others, and removes what it makes needless.
+        """Write a checkpoint, newer than all others, and remove those that are not kept any more.
 
         Args:
-          method: name of the method.
-          chunk: the last one that is done.
-          state: tree of arrays [lanes, …].
-          lanes: how many to keep, if not all.
-          path: of a ring in the state, whose new rows go into a segment beside the checkpoint.
-          of: what it is a checkpoint of, by `checkpoint.bound`.
+          method: the name of the method.
+          chunk: the last chunk that is done.
+          state: a tree of arrays [lanes, …].
+          lanes: the number of lanes to keep, or None for all.
+          path: the path of a ring in the state, whose new rows go into a segment beside the
+            checkpoint, or None.
+          of: the origin of the checkpoint, by `checkpoint.bound`.
         """
         folder, kept = self.path(method, chunk), None
         if path is not None:
             lanes = checkpoint.describe(state)[0] if lanes is None else lanes
             segment = folder.with_name(f"{folder.name}{_ROWS}")
-            # In place before the checkpoint that needs it is.
+            # The segment is written before the checkpoint that needs it.
             kept = ring.append(segment, state, path, lanes, self._newest_rows(method))
         with new_folder(folder) as draft:
             checkpoint.write(draft, state, lanes, kept, of)
         self._drop_old(method)
 
     def set_aside(self, method: str, chunk: int) -> None:
-        """Keeps a damaged checkpoint where nobody reads it."""
+        """Move a damaged checkpoint to a folder that nobody reads."""
         folder = self.path(method, chunk)
         aside = folder.with_name(f"{folder.name}.damaged")
         if aside.exists():
@@ -78,21 +79,21 @@ class Checkpoints:
             os.rename(folder, aside)
 
     def drop_needless_rows(self, method: str) -> None:
-        """Removes the segments that no checkpoint needs any more, or that a kill left behind."""
+        """Remove the segments that no checkpoint needs, with those that a killed process left."""
         segments = list(self.folder.joinpath(method).glob(f"[!.]*{_ROWS}"))
         needed: set[str] = set()
         for chunk in self.of(method) if segments else ():
             try:
                 kept = self._rows(method, chunk)
             except checkpoint.Damaged:
-                return  # What it needs is not known, and it will go when there are newer ones.
+                return  # Its needs are unknown, and newer checkpoints will replace it.
             needed |= kept.segments.keys() if kept else set()
         for segment in segments:
             if segment.name not in needed:
                 remove_folder(segment)
 
     def sweep(self) -> None:
-        """Removes what a killed process left behind."""
+        """Remove the drafts and the old checkpoints that a killed process left."""
         for method in self.methods():
             sweep(self.folder / method)
             self._drop_old(method)
@@ -103,7 +104,7 @@ class Checkpoints:
         self.drop_needless_rows(method)
 
     def _newest_rows(self, method: str) -> ring.Kept | None:
-        """What the newest checkpoint has of a ring; None if all rows must be written."""
+        """Return the place of the newest checkpoint's rows, or None if all must be written."""
         chunks = self.of(method)
         try:
             return self._rows(method, chunks[-1]) if chunks else None

@@ -1,6 +1,6 @@
-"""TOML files: read within bounds, written with their checksum in a comment.
+"""Reads TOML files within bounds, and writes them with their checksum in a comment.
 
-The first line of a file is `# sha256 of what follows: …`; further ones may have the checksums of
+The first line of a file is `# sha256 of what follows: …`; further lines may have the checksums of
 files beside it. A file without them, as older versions or people write it, is read as it is.
 """
 
@@ -17,21 +17,21 @@ from continual_learning.studies.store.files import StoreError, explained, readin
 
 LARGEST = 64 * 2**20
 DEEPEST = 32
-_WHOLE = 2**63  # beyond all integers of TOML
+_WHOLE = 2**63  # larger than all integers of TOML
 
 _REST = "what follows"
 _LINE = re.compile(rb"# sha256 of ([^\n]*): ([0-9a-f]{64})\n")
 
 
 class DocumentError(ValueError):
-    """A text is no TOML that is read here; says why."""
+    """A text is not TOML, or exceeds the bounds; the message says why."""
 
 
 class Document(NamedTuple):
-    """What is in a file.
+    """The content of a file.
 
     Attributes:
-      content: its tables.
+      content: the tables of the file.
       sums: {file beside it: checksum}.
     """
 
@@ -40,7 +40,7 @@ class Document(NamedTuple):
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The tables of a TOML text."""
+    """Return the tables of a TOML text."""
     if len(text) > LARGEST:
         raise DocumentError(f"it has more than {LARGEST:,} characters")
     try:
@@ -54,7 +54,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def encode(content: Mapping[str, Any], sums: Mapping[str, str] | None = None) -> bytes:
-    """The text of a file.
+    """Return the bytes of a file.
 
     Args:
       content: plain data.
@@ -68,7 +68,7 @@ def encode(content: Mapping[str, Any], sums: Mapping[str, str] | None = None) ->
 
 
 def read(path: Path) -> Document:
-    """A file; raises a StoreError if it cannot be read, or is not what was written."""
+    """Read a file; raise a StoreError if it cannot be read or has changed since it was written."""
     with explained("read", path), reading(path) as file:
         data = file.read(LARGEST + 1)
     sums: dict[str, str] = {}
@@ -86,24 +86,24 @@ def read(path: Path) -> Document:
 
 
 def verify(path: Path, data: bytes, expected: str) -> None:
-    """Raises a StoreError unless data has this checksum."""
+    """Raise a StoreError unless the data have this checksum."""
     if checksum(data) != expected:
         raise StoreError(
             f"{path} is not what was written: its checksum differs. If a disk or a copy damaged "
-            "it, restore it from another copy. If it was edited: what has begun goes on as it "
-            "began; begin anew, in another folder, for other settings. To read the edit all the "
+            "it, restore it from another copy. If it was edited: a study keeps the settings that "
+            "it began with; begin anew, in another folder, for others. To read the edit all the "
             "same, delete the lines that begin with `# sha256` in the TOML file of the folder; "
             "checkpoints of other settings are refused even then."
         )
 
 
 def checksum(data: bytes) -> str:
-    """The SHA-256 of data."""
+    """Return the SHA-256 of data."""
     return hashlib.sha256(data).hexdigest()
 
 
 def _check(content: dict[str, Any]) -> None:
-    """Raises where tables are too deep, or integers beyond what TOML has."""
+    """Raise a DocumentError if tables are nested too deep or an integer is too large."""
     left: list[tuple[Any, int]] = [(content, 0)]
     while left:
         value, depth = left.pop()

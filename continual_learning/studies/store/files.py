@@ -1,4 +1,4 @@
-"""Files and folders that are either complete or not there, whatever happens to the process."""
+"""Writes files and folders that are either complete or absent, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _ADVICE = {
 
 
 class StoreError(RuntimeError):
-    """Something is wrong with the folder of a study; says what, where, and what to do."""
+    """The folder of a study has a fault; the message tells it, its place and its remedy."""
 
 
 class MachineError(StoreError):
-    """The machine is in the way: a disk, permissions, too little memory, another process."""
+    """The machine is the cause: a disk, permissions, too little memory, another process."""
 
 
-# Errors of who names a path, or of who changed a folder.
+# Errors of a person who names a path or has changed a folder.
 _NAMED = {
     errno.EEXIST,
     errno.EINVAL,
@@ -46,13 +46,13 @@ _NAMED = {
 
 
 def of_machine(error: OSError) -> bool:
-    """Whether an error is of the machine, rather than of a name."""
+    """Return whether the machine, rather than a name, is the cause of an error."""
     return error.errno not in _NAMED
 
 
 @contextlib.contextmanager
 def explained(what: str, path: Path) -> Iterator[None]:
-    """Turns an OSError into a StoreError: "Cannot `what` `path`: reason. Advice."."""
+    """Turn an OSError into a StoreError: "Cannot `what` `path`: reason. Advice."."""
     try:
         yield
     except OSError as error:
@@ -65,18 +65,18 @@ def explained(what: str, path: Path) -> Iterator[None]:
 
 
 def reading(path: Path) -> io.BufferedReader:
-    """Opens a file to read it; what is no file, such as a pipe, is an error rather than a wait."""
+    """Open a file for reading; raise an OSError, rather than wait, if it is a pipe or the like."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no file", str(path))
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
     return os.fdopen(descriptor, "rb")
 
 
 def writing(path: Path, *, new: bool) -> io.BufferedWriter:
-    """Opens a file to write it: a new one, or at the end of one.
+    """Open a new file for writing, or the end of one.
 
-    Symbolic links are not followed: whoever made a folder does not choose what else is written.
+    Symbolic links are not followed, so that a folder cannot redirect writes to other files.
     """
     flags = os.O_EXCL if new else os.O_APPEND
     flags |= os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -84,15 +84,15 @@ def writing(path: Path, *, new: bool) -> io.BufferedWriter:
 
 
 def draft_of(path: Path) -> Path:
-    """Where `path` is written before it is renamed into place.
+    """Return the path at which `path` is written before it is renamed into place.
 
-    Hidden, and without the suffix of `path`, so that no reader of Parquet files takes it for one.
+    The draft is hidden and lacks the suffix of `path`, so that readers of Parquet files ignore it.
     """
     return path.with_name(f".{path.name}.tmp")
 
 
 def sync(path: Path) -> None:
-    """Waits until a file, or the list of names in a folder, is on the disk."""
+    """Wait until a file, or the list of names in a folder, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -101,7 +101,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and its parents, on the disk when this returns."""
+    """Make a folder and its parents, and wait until they are on the disk."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -109,7 +109,7 @@ def make_folder(path: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes or replaces a file; a reader sees the old one or the new one."""
+    """Write or replace a file, so that a reader sees either the old one or the new one."""
     draft = draft_of(path)
     with explained("write", path):
         make_folder(path.parent)
@@ -128,7 +128,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Gives a draft folder to fill with files; at the end it becomes `path`, which must be new."""
+    """Make a draft folder to fill with files; at the end it becomes `path`, which must be new."""
     draft = draft_of(path)
     with explained("write", path):
         make_folder(path.parent)
@@ -147,7 +147,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def check_no_links(path: Path) -> None:
-    """Raises if a file or a folder, or something in that, is a symbolic link to elsewhere."""
+    """Raise a StoreError if a path, or anything in that folder, is a symbolic link."""
     for each in (path, *path.glob("*")):
         if each.is_symlink():
             with explained("use", each):
@@ -155,7 +155,7 @@ def check_no_links(path: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Removes a folder; it is gone at once, and never seen half empty."""
+    """Remove a folder at once, so that no reader sees it half empty."""
     draft = draft_of(path)
     with explained("remove", path):
         _discard(draft)
@@ -164,13 +164,13 @@ def remove_folder(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Removes the drafts that a killed process left in a folder."""
+    """Remove the drafts that a killed process left in a folder."""
     for draft in folder.glob(".*.tmp"):
         _discard(draft)
 
 
 def _discard(draft: Path) -> None:
-    # A draft is no harm to anyone, so failing to remove it is no reason to stop.
+    # A draft does no harm, so a failure to remove it is ignored.
     with contextlib.suppress(OSError):
         if draft.is_dir() and not draft.is_symlink():
             shutil.rmtree(draft, ignore_errors=True)

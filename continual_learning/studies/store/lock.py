@@ -1,4 +1,4 @@
-"""One writer at a time."""
+"""A lock that allows one writer at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Lock:
     """An exclusive lock on a file; the system releases it when the process ends, however it ends.
 
     Args:
-      path: the file, made if need be and never removed.
+      path: the file, which is made if it does not exist and is never removed.
     """
 
     def __init__(self, path: Path):
@@ -37,17 +37,17 @@ class Lock:
                 os.close(descriptor)
                 raise
         self._descriptor: int | None = descriptor
-        with contextlib.suppress(OSError):  # a note for people; a full disk need not stop us here
+        with contextlib.suppress(OSError):  # this note is for people, so a full disk may prevent it
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
 
     @property
     def held(self) -> bool:
-        """Whether it has not been released."""
+        """Whether the lock has not been released."""
         return self._descriptor is not None
 
     def release(self) -> None:
-        """Releases the lock; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

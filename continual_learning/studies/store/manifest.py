@@ -1,4 +1,4 @@
-"""What a study is: `study.toml` and `environment.json`, and the version of the layout."""
+"""Reads and writes `study.toml` and `environment.json`, with the version of the layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ABSENT = "(absent)"
 
 
 def encode(study: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, bytes]:
-    """{file name: content}; the study last, because a folder with a study is a store."""
+    """Return {file name: content}, the study last, because a folder with a study is a store."""
     facts = (json.dumps(environment, indent=2) + "\n").encode()
     sums = {ENVIRONMENT: documents.checksum(facts)}
     content = {"schema": SCHEMA, "study": plain(study)}
@@ -27,9 +27,9 @@ def encode(study: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The study and the environment of a folder; raises a StoreError if it is none of ours."""
+    """Return the study and the environment of a folder; raise a StoreError if it has none."""
     path = folder / STUDY
-    if not path.is_file():
+    if not is_study(folder):
         reason = f"it has no {STUDY}" if folder.is_dir() else "there is no such folder"
         inside = sorted(str(each.parent) for each in folder.glob(f"*/{STUDY}"))
         shown = ", ".join(inside[:5]) + (", …" if len(inside) > 5 else "")
@@ -58,10 +58,15 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return study, environment
 
 
-def check_same(folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Raises a StoreError that lists the fields in which two studies differ.
+def is_study(folder: Path) -> bool:
+    """Return whether a folder is the folder of a study that has begun."""
+    return (folder / STUDY).is_file()
 
-    The scales that an experiment offers do not count: a study has the values of one of them.
+
+def check_same(folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raise a StoreError that lists the fields in which two studies differ, if there are any.
+
+    The scales of an experiment do not count, because a study has the values of one of them.
     """
     lines = [
         f"  {name}: {here!r} in the folder, {there!r} asked"
@@ -76,14 +81,14 @@ def check_same(folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """{"dotted.path": (value in a, value in b)} of what differs in two tables."""
+    """Return {"dotted.path": (value in a, value in b)} of the fields in which two tables differ."""
     here, there = _fields(a), _fields(b)
     pairs = {name: (here.get(name, _ABSENT), there.get(name, _ABSENT)) for name in here | there}
     return {name: pair for name, pair in pairs.items() if not _same(*pair)}
 
 
 def plain(value: Any, where: str = "study") -> Any:
-    """A copy in str, int, float, bool, list and dict; raises a TypeError naming anything else."""
+    """Return a copy in str, int, float, bool, list and dict; raise a TypeError for other values."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
@@ -102,7 +107,7 @@ def plain(value: Any, where: str = "study") -> Any:
 
 
 def _fields(value: Any, where: str = "") -> dict[str, Any]:
-    """{"dotted.path": value}; lists and empty tables are values."""
+    """Return {"dotted.path": value}; lists and empty tables are values."""
     if not isinstance(value, Mapping) or not value:
         return {where: value}
     found = {}

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from continual_learning.schema import earlier
 from continual_learning.studies.store.files import StoreError, explained, reading, sweep, write_file
 from continual_learning.studies.store.manifest import SCHEMA
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-INDEX = ("seed", "step", "task")  # whole numbers, in every part
-HYPER = "hyper_"  # begins the name of a column with a hyper-parameter
+INDEX = ("seed", "step", "task")  # columns of whole numbers in every part
+HYPER = "hyper_"  # start of the name of a column with a hyper-parameter
 
 _MAGIC = b"PAR1"
 _SCHEMA_KEY = b"continual_learning.schema"
@@ -28,32 +29,32 @@ class Parts:
     """The parts of all methods.
 
     Args:
-      folder: `metrics` in the folder of a study.
+      folder: the folder `metrics` in the folder of a study.
     """
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def methods(self) -> list[str]:
-        """Names of the methods that have a folder."""
+        """Return the names of the methods that have a folder."""
         return sorted(f.name for f in self.folder.glob("[!.]*") if f.is_dir())
 
     def of(self, method: str) -> dict[int, Path]:
-        """{chunk: file} of the complete parts, in order."""
+        """Return {chunk: file} of the complete parts of a method, in order."""
         files = self.folder.joinpath(method).glob("part-*.parquet")
         found = {int(m[1]): f for f in files if (m := re.fullmatch(r"part-(\d+)", f.stem))}
         return dict(sorted(found.items()))
 
     def whole(self, method: str, chunks: int) -> int:
-        """How many of the first `chunks` parts are there before one is missing or cut off.
+        """Return how many of the first `chunks` parts precede the first that is missing or cut off.
 
-        Only the ends of files are looked at; `readable` reads all of them.
+        This method reads only the ends of files; `readable` reads them whole.
         """
         paths = (self.path(method, chunk) for chunk in range(chunks))
         return next((chunk for chunk, path in enumerate(paths) if not _is_whole(path)), chunks)
 
     def readable(self, method: str, chunks: int) -> tuple[int, str]:
-        """How many of the first `chunks` parts can be read before one cannot, and why that is."""
+        """Return how many of the first `chunks` parts precede an unreadable one, and the reason."""
         for chunk in range(chunks):
             path = self.path(method, chunk)
             try:
@@ -65,17 +66,17 @@ class Parts:
         return chunks, ""
 
     def path(self, method: str, chunk: int) -> Path:
-        """The file of a part."""
+        """Return the path of the file of a part."""
         return self.folder / method / f"part-{chunk:06d}.parquet"
 
     def write(self, method: str, chunk: int, columns: Mapping[str, Any], after: int | None) -> None:
-        """Writes or replaces a part.
+        """Write or replace a part.
 
         Args:
-          method: name of the method.
-          chunk: its number; the part before it must be there.
+          method: the name of the method.
+          chunk: the number of the part; the part before it must exist.
           columns: {name: [rows]}, with `seed`, `step` and `task`.
-          after: the newest checkpoint at this moment.
+          after: the newest checkpoint at this moment, or None.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -104,14 +105,14 @@ class Parts:
         write_file(self.path(method, chunk), sink.getvalue().to_pybytes())
 
     def drop_after(self, method: str, chunk: int | None) -> None:
-        """Removes the parts of later chunks, or all; the newest first, so that no gap is seen."""
+        """Remove the parts after a chunk, or all; the newest go first, so that no gap is seen."""
         for number, path in reversed(self.of(method).items()):
             if chunk is None or number > chunk:
                 with explained("remove", path):
                     path.unlink()
 
     def newest_checkpoint(self, method: str) -> int | None:
-        """The newest checkpoint there was when the newest part was written."""
+        """Return the checkpoint that was the newest when the newest part was written, or None."""
         files = self.of(method)
         if not files:
             return None
@@ -119,18 +120,24 @@ class Parts:
         return int(after) if after else None
 
     def sweep(self) -> None:
-        """Removes what a killed process left behind."""
+        """Remove the drafts that a killed process left."""
         for method in self.methods():
             sweep(self.folder / method)
 
 
 def read_part(path: Path) -> pa.Table:
-    """The rows of a part; raises a StoreError if it is damaged, a FileNotFoundError if gone."""
-    return _parquet(path, lambda file: file.read())
+    """Return the rows of a part, with the present names of its columns.
+
+    Raises:
+      StoreError: if the file is damaged.
+      FileNotFoundError: if there is no such file.
+    """
+    table = _parquet(path, lambda file: file.read())
+    return table.rename_columns([earlier.current(name) for name in table.column_names])
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file is there and ends like Parquet."""
+    """Return whether a file exists and ends like Parquet."""
     try:
         with reading(path) as file:
             size = file.seek(0, os.SEEK_END)
@@ -149,7 +156,7 @@ def _parquet(path: Path, get: Any) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        # A name may look like the address of another place: `run:1` is none of PyArrow's here.
+        # PyArrow would take a name such as `run:1` for an address, so it is given an open file.
         with (
             reading(path) as opened,
             pq.ParquetFile(opened, page_checksum_verification=True) as file,
@@ -185,7 +192,7 @@ def _table(method: str, columns: Mapping[str, Any]) -> pa.Table:
 
 
 def in_order(names: Any) -> list[str]:
-    """Column names in their order: index, hyper-parameters, metrics; `method` is not one of them.
+    """Return the names of columns, without `method`, as index, hyper-parameters and metrics.
 
     Within these groups the order stays.
     """
@@ -200,7 +207,7 @@ def _array(name: str, column: Any) -> pa.Array:
     values = np.asarray(column)
     if values.ndim != 1:
         raise ValueError(f"Column {name!r} must be [rows], got shape {list(values.shape)}.")
-    if values.dtype.name in ("float16", "bfloat16"):  # not known to every reader; this is exact
+    if values.dtype.name in ("float16", "bfloat16"):  # not every reader knows them; this is exact
         values = values.astype(np.float32)
     if values.dtype.kind in "OU" and all(isinstance(value, str) for value in values):
         return pa.array(values.tolist(), pa.string())
@@ -210,11 +217,13 @@ def _array(name: str, column: Any) -> pa.Array:
 
 
 def _like(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
-    """Return the table with the columns of an earlier part, in its order.
+    """Return the table with the columns of an earlier part, in its order and by its names.
 
-    Columns that the earlier part does not have are left out: a study that was begun before they
-    were measured goes on with its own.
+    Columns that the earlier part does not have are left out, so that a study from before they were
+    measured can go on.
     """
+    own = {earlier.current(name): name for name in schema.names}
+    table = table.rename_columns([own.get(name, name) for name in table.column_names])
     missing = sorted(set(schema.names) - set(table.column_names))
     if missing:
         raise ValueError(

@@ -1,9 +1,9 @@
-"""A ring buffer beside the checkpoints, which write only the rows added since the one before.
+"""Stores a ring buffer beside the checkpoints, which write only the rows added since the last one.
 
 A ring is a part of a state with `rows` [lanes, capacity, …] (one array or a tree of them), `added`
-and `cleared` (whole numbers [lanes]): row number i ever added is in place i % capacity, and those
-below `cleared` are never read again. A segment is a folder with a file per lane, the rows of some
-numbers; a checkpoint says which segments it needs.
+and `cleared` (whole numbers [lanes]). The row that was added as number i is in place i % capacity,
+and rows with numbers below `cleared` are never read again. A segment is a folder with a file per
+lane, which has the rows of some numbers. A checkpoint names the segments that it needs.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from continual_learning.studies.store import arrays
 from continual_learning.studies.store.arrays import lane_file
 from continual_learning.studies.store.files import new_folder, remove_folder
 
-# Rows copied from a device at a time: always as many, so that one program does for any number.
+# The rows copied from a device at a time, a fixed number, so that one program copies any number.
 BLOCK = 8192
 
 Spans = list[tuple[int, int]]
-"""By lane, the numbers of some rows: from the first to below the second."""
+"""The numbers of some rows of every lane, from the first number to below the second."""
 
 
 class Segment(NamedTuple):
     """A folder of rows.
 
     Attributes:
-      spans: which rows are in the file of each lane.
-      sums: the checksum of each file.
+      spans: the rows in the file of every lane.
+      sums: the checksum of every file.
     """
 
     spans: Spans
@@ -40,12 +40,12 @@ class Segment(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Where the rows of a ring are.
+    """The place of the rows of a ring.
 
     Attributes:
-      path: of the ring in the state.
+      path: the path of the ring in the state.
       live: the rows that can still be read.
-      segments: {name of the folder: segment}, which together have them all; oldest first.
+      segments: {name of the folder: segment}, oldest first, which together have all live rows.
     """
 
     path: str
@@ -53,16 +53,16 @@ class Kept(NamedTuple):
     segments: dict[str, Segment]
 
     def holds(self, leaf: str) -> bool:
-        """Whether the leaf at this path is in the segments."""
+        """Return whether the leaf at this path is in the segments."""
         return _is_row(self.path, leaf)
 
     def content(self) -> dict[str, Any]:
-        """What a checkpoint's list of leaves says of it, for JSON."""
+        """Return the entry of the ring in a checkpoint's list of leaves, for JSON."""
         spans = {name: segment.spans for name, segment in self.segments.items()}
         return {"path": self.path, "live": self.live, "segments": spans}
 
     def sums(self) -> dict[str, str]:
-        """{file, as seen from the checkpoint: checksum}."""
+        """Return {path of a file relative to the checkpoint: checksum}."""
         return {
             _file(name, lane): sum
             for name, segment in self.segments.items()
@@ -71,7 +71,7 @@ class Kept(NamedTuple):
 
     @classmethod
     def of(cls, content: Mapping[str, Any], sums: Mapping[str, str]) -> Kept:
-        """The inverse of `content` and `sums`."""
+        """Return the place that `content` and `sums` describe."""
         segments = {
             name: Segment(_pairs(spans), [sums[_file(name, i)] for i in range(len(spans))])
             for name, spans in content["segments"].items()
@@ -80,24 +80,24 @@ class Kept(NamedTuple):
 
 
 def append(folder: Path, state: Any, path: str, lanes: int, before: Kept | None) -> Kept:
-    """Writes the rows that can be read and that no earlier segment has into a new one.
+    """Write the live rows that no earlier segment has into a new one; return the place of all.
 
-    Only these are copied from the devices.
+    Only these rows are copied from the devices.
 
     Args:
-      folder: of the new segment; what a killed process left there is replaced.
-      state: tree of arrays [lanes, …]; there may be more lanes than are kept.
-      path: of the ring in the state.
-      lanes: how many to keep.
-      before: what the checkpoint before has of this ring, if any.
+      folder: the folder of the new segment, which replaces one that a killed process left.
+      state: a tree of arrays [lanes, …], which may have more lanes than are kept.
+      path: the path of the ring in the state.
+      lanes: the number of lanes to keep.
+      before: the place of the rows that the checkpoint before has, or None.
     """
     rows, live = _find(state, path, lanes)
     old = {} if before is None else before.segments
     had = [max((each.spans[lane][1] for each in old.values()), default=0) for lane in range(lanes)]
     if any(stop < upto for upto, (_, stop) in zip(had, live, strict=True)):
         raise ValueError(
-            f"The ring {path!r} has fewer rows than the checkpoint before: a state is saved after "
-            "those it comes from. Call `restore` first and go on from there."
+            f"The ring {path!r} has fewer rows than the checkpoint before: a state must come from "
+            "the newest checkpoint. Call `restore` first and go on from there."
         )
     new = [(max(first, upto), stop) for upto, (first, stop) in zip(had, live, strict=True)]
     segments = {name: each for name, each in old.items() if _overlap(each.spans, live)}
@@ -116,13 +116,13 @@ def append(folder: Path, state: Any, path: str, lanes: int, before: Kept | None)
 
 
 def read(folder: Path, kept: Kept, lane: int, like: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The rows of a lane, {path: [capacity, …]}; what is never read again is zero.
+    """Return the rows of a lane, {path: [capacity, …]}; rows that are never read again are zero.
 
     Args:
-      folder: where the segments are.
-      kept: what a checkpoint says of the ring.
-      lane: which.
-      like: {path: what has the shape and the dtype}.
+      folder: the folder of the segments.
+      kept: the place of the rows, as a checkpoint has it.
+      lane: the number of the lane.
+      like: {path: an object with the shape and the dtype}.
     """
     rows = {path: np.zeros(leaf.shape, jnp.dtype(leaf.dtype)) for path, leaf in like.items()}
     first, stop = kept.live[lane]
@@ -144,7 +144,7 @@ def read(folder: Path, kept: Kept, lane: int, like: Mapping[str, Any]) -> dict[s
 
 
 def _find(state: Any, path: str, lanes: int) -> tuple[dict[str, Any], Spans]:
-    """{path: [lanes, capacity, …]} of a ring, and which of its rows can be read."""
+    """Return {path: [lanes, capacity, …]} of a ring, and the rows that can be read."""
     leaves = arrays.named(state)
     rows = {name: leaf for name, leaf in leaves.items() if _is_row(path, name)}
     counts = [leaves.get(f"{path}/{name}") for name in ("added", "cleared")]
@@ -180,14 +180,14 @@ def _is_row(path: str, leaf: str) -> bool:
 
 
 def _overlap(spans: Spans, live: Spans) -> bool:
-    """Whether some lane has a row in both; no span goes beyond what is live."""
+    """Return whether some lane has a row in both; no span ends after the live rows."""
     return any(
         stop > max(begin, first) for (begin, stop), (first, _) in zip(spans, live, strict=True)
     )
 
 
 def _copied(rows: Any, lane: int, first: int, stop: int) -> np.ndarray:
-    """[stop - first, …], the rows of these numbers, from [lanes, capacity, …]."""
+    """Return [stop - first, …], the rows of these numbers in [lanes, capacity, …]."""
     capacity = rows.shape[1]
     if not isinstance(rows, jax.Array):
         return rows[lane, np.arange(first, stop) % capacity]
@@ -201,7 +201,7 @@ def _copied(rows: Any, lane: int, first: int, stop: int) -> np.ndarray:
 
 
 def _held(rows: jax.Array, lane: int) -> tuple[jax.Array, int]:
-    """The lanes on the device that has this one, and its number among them: nothing is moved."""
+    """Return the lanes on the device that has this one, without a copy, and its number there."""
     for shard in rows.addressable_shards:
         here = range(rows.shape[0])[shard.index[0]]
         if lane in here:
@@ -211,7 +211,7 @@ def _held(rows: jax.Array, lane: int) -> tuple[jax.Array, int]:
 
 @jax.jit
 def _block(rows: jax.Array, lane: jax.Array, first: jax.Array) -> jax.Array:
-    """Rows of a lane of [lanes, capacity, …] from place `first` on, around the ring."""
+    """Return the rows of a lane of [lanes, capacity, …] from place `first` on, around the ring."""
     capacity = rows.shape[1]
     at = (first + jnp.arange(min(BLOCK, capacity), dtype=jnp.int32)) % capacity
     return rows.at[lane, at].get(mode="promise_in_bounds")

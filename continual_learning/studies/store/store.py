@@ -1,4 +1,4 @@
-"""The folder of a study: what it is, its metrics, its checkpoints and its log.
+"""The folder of a study: its description, its metrics, its checkpoints and its log.
 
 docs/data_format.md describes every file.
 """
@@ -35,21 +35,21 @@ __all__ = ["Store", "StoreError"]
 extras.require("studies", "pyarrow", "pandas", "tomli-w")
 
 _LOCK, _LOG = "lock", "log.txt"
-# What `create` may find when it was killed before the study was written.
+# Files that `create` may have left when it was killed before it wrote the study.
 _UNFINISHED = {_LOCK, _LOG, manifest.ENVIRONMENT}
 
 
 class Store:
     """A study on the disk, made by `Store.create`, `Store.open` or `Store.read`.
 
-    Whoever runs a method calls `restore` first, then, chunk by chunk from the one after the
-    restored one, `write_part` and `save`. A process killed at any moment loses at most the chunks
-    after its newest checkpoint; their rows are removed by `restore` and written again.
+    To run a method, call `restore` first, then `write_part` and `save` for every chunk after the
+    restored one. A process that is killed at any moment loses at most the chunks after its newest
+    checkpoint; `restore` removes their rows, and the chunks are run again.
 
     Attributes:
       path: the folder.
-      study: what is run, plain data.
-      environment: versions, commit, device, as the caller found them.
+      study: the study as plain data.
+      environment: the versions, the commit and the device, as the caller found them.
     """
 
     def __init__(self, path: Path, lock: Lock | None):
@@ -63,12 +63,12 @@ class Store:
     def create(
         cls, path: str | Path, study: Mapping[str, Any], environment: Mapping[str, Any]
     ) -> Store:
-        """Starts a study in a new or empty folder, for writing.
+        """Start a study in a new or empty folder, for writing.
 
         Args:
-          path: the folder; parents are made too.
+          path: the folder, which is made with its parents.
           study: plain data: str, int, float, bool, lists, dicts.
-          environment: anything that JSON can hold.
+          environment: data that JSON can hold.
         """
         path = Path(path)
         files = manifest.encode(study, environment)
@@ -88,11 +88,12 @@ class Store:
 
     @classmethod
     def open(cls, path: str | Path, study: Mapping[str, Any] | None = None) -> Store:
-        """Opens a study for writing: one process at a time.
+        """Open a study for writing, which one process at a time can do.
 
         Args:
-          path: its folder.
-          study: if given, what the study must be; a StoreError lists the fields that differ.
+          path: the folder of the study.
+          study: the study that the folder must hold, if given; a StoreError lists the fields that
+            differ.
         """
         path = Path(path)
         stored, _ = manifest.read(path)  # before the lock, which would leave a file in any folder
@@ -109,11 +110,11 @@ class Store:
 
     @classmethod
     def read(cls, path: str | Path) -> Store:
-        """Opens a study for reading, also while another process writes it."""
+        """Open a study for reading, even while another process writes it."""
         return cls(Path(path), None)
 
     def close(self) -> None:
-        """Lets others write."""
+        """Release the lock, so that other processes can write."""
         if self._lock is not None:
             self._lock.release()
 
@@ -124,20 +125,20 @@ class Store:
         self.close()
 
     def write_part(self, method: str, chunk: int, columns: Mapping[str, Any]) -> None:
-        """Writes the metrics of a chunk, before the checkpoint that refers to them.
+        """Write the metrics of a chunk, before the checkpoint that refers to them.
 
         Args:
-          method: name of the method.
-          chunk: 0, 1, …; every chunk has a part, without rows if need be.
+          method: the name of the method.
+          chunk: 0, 1, …; every chunk needs a part, even one without rows.
           columns: {name: [rows]}, numbers or strings: `seed`, `step` and `task` (whole numbers),
-            hyper-parameters under names that begin with `hyper_`, metrics. The same columns in
-            all parts of a method; one type per name in the whole study.
+            hyper-parameters under names that begin with `hyper_`, and metrics. All parts of a
+            method have the same columns, and a name has one type in the whole study.
         """
         newest = self._check_new(method, chunk)
         self._parts.write(method, chunk, columns, newest)
 
     def read_part(self, method: str, chunk: int) -> dict[str, np.ndarray]:
-        """The metrics of a chunk, as they were written."""
+        """Return the metrics of a chunk, as they were written."""
         table = read_part(self._parts.path(method, chunk))
         return {name: table[name].to_numpy() for name in table.column_names if name != "method"}
 
@@ -149,16 +150,16 @@ class Store:
         lanes: int | None = None,
         ring: str | None = None,
     ) -> None:
-        """Saves the state after a chunk; the newest two checkpoints of a method are kept.
+        """Save the state after a chunk, and keep only the newest two checkpoints of the method.
 
         Args:
-          method: name of the method.
-          chunk: the last chunk that is done; its part must have been written.
-          state: tree of arrays [lanes, …], NumPy's or JAX's, typed keys too, and of Python
+          method: the name of the method.
+          chunk: the last chunk that is done, whose part must have been written.
+          state: a tree of NumPy's or JAX's arrays [lanes, …], with typed keys too, and of Python
             numbers that all lanes share.
-          lanes: how many to save, from the first on, if not all.
-          ring: the path in the state of a ring (`ring.py`), of which only the rows that were added
-            since the newest checkpoint are copied and written; the state must come from that one.
+          lanes: the number of lanes to save, from the first on, or None for all.
+          ring: the path of a ring (`ring.py`) in the state, or None. Only the rows that were added
+            since the newest checkpoint are copied and written, so the state must come from it.
         """
         self._check_new(method, chunk)
         part = self._parts.path(method, chunk)
@@ -170,17 +171,16 @@ class Store:
         self._checkpoints.write(method, chunk, state, lanes, ring, of)
 
     def restore(self, method: str, like: Any, lane: int | None = None) -> tuple[int, Any] | None:
-        """The newest good checkpoint, as (chunk, state), or None if there is none yet.
+        """Return the newest good checkpoint as (chunk, state), or None if there is none yet.
 
-        Afterwards, if the store is open for writing, the method has no parts of later chunks, and
-        no rows of a ring but those that its checkpoints need. A checkpoint that is damaged, or
-        before which rows are missing or damaged, is passed over with a warning and a line in the
-        log, and set aside.
+        If the store is open for writing, this removes the parts of later chunks and the rows of a
+        ring that no checkpoint of the method needs. A checkpoint that is damaged, or has missing or
+        damaged rows before it, is passed over with a warning and a line in the log, and set aside.
 
         Args:
-          method: name of the method.
+          method: the name of the method.
           like: a tree like the saved one, of arrays or `jax.ShapeDtypeStruct`s [lanes, …].
-          lane: to read of this lane alone what is in `like`, which then has no axis of lanes and
+          lane: the only lane to read, or None for all. With a lane, `like` has no axis of lanes and
             may lack leaves.
         """
         _check_name(method)
@@ -219,29 +219,29 @@ class Store:
         return None
 
     def saved(self) -> list[str]:
-        """The methods that have a checkpoint."""
+        """Return the methods that have a checkpoint."""
         return [m for m in self._checkpoints.methods() if self._checkpoints.of(m)]
 
     def progress(self) -> dict[str, int]:
-        """{method: how many chunks are complete: checkpointed, and with the rows of all before}.
+        """Return {method: the number of chunks with a checkpoint and with all rows up to it}.
 
-        Where all checkpoints were removed since, to save space say, those that were measured.
+        If all checkpoints of a method were removed later, its chunks with rows count.
         """
         methods = sorted({*self._checkpoints.methods(), *self._parts.methods()})
         return {m: self._complete(m) for m in methods}
 
     def lost_rows(self, method: str) -> Path | None:
-        """The first part that is missing or cut off before the newest checkpoint, if one is."""
+        """Return the first missing or cut off part before the newest checkpoint, or None."""
         kept = self._checkpoints.of(method)
         whole = self._parts.whole(method, kept[-1] + 1) if kept else 0
         return self._parts.path(method, whole) if kept and whole <= kept[-1] else None
 
     def log(self, line: str) -> None:
-        """Appends a line to the log, with the time (UTC)."""
+        """Append a line to the log, with the time (UTC)."""
         self._check_writable()
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         path = self.path / _LOG
-        # In one call: lines come whole.
+        # One call writes a line, so that lines of several processes do not mix.
         with explained("write", path), writing(path, new=False) as file:
             file.write(f"{now} {' '.join(line.splitlines())}\n".encode())
 
@@ -258,7 +258,7 @@ class Store:
             raise StoreError(f"{self.path} is {state}: use Store.open to write.")
 
     def _check_new(self, method: str, chunk: int) -> int | None:
-        """Raises unless a chunk may be written; returns the newest checkpoint."""
+        """Return the newest checkpoint, or None; raise an error if a chunk may not be written."""
         self._check_writable()
         _check_name(method)
         if chunk < 0:
@@ -272,9 +272,9 @@ class Store:
         return newest
 
     def _fall_back(self, method: str, damaged: Mapping[int, str], chunk: int) -> None:
-        """Makes `chunk` the newest of a method, and says which checkpoints were passed over."""
+        """Make `chunk` the newest of a method, and report the checkpoints that were passed over."""
         for number, reason in damaged.items():
-            message = f"{reason} Going back to the one after chunk {chunk}."
+            message = f"{reason} The study falls back to the checkpoint after chunk {chunk}."
             warnings.warn(message, stacklevel=3)
             if self._lock is not None:
                 self.log(f"{method}: {message}")
@@ -284,7 +284,7 @@ class Store:
             self._parts.drop_after(method, chunk)
 
     def _start_over(self, method: str) -> None:
-        """Removes the parts of a method that was killed before its first checkpoint."""
+        """Remove the parts of a method that was killed before its first checkpoint."""
         if self._lock is None:
             return
         newest = self._parts.newest_checkpoint(method)
@@ -325,6 +325,6 @@ def _check_empty(path: Path) -> None:
 def _check_name(method: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", method):
         raise ValueError(
-            f"The name of a method becomes a folder: letters, digits, '_', '-' and '.', not first "
-            f"'-' or '.'; got {method!r}."
+            f"The name of a method becomes a folder: it may have letters, digits, '_', '-' and "
+            f"'.', and may not begin with '-' or '.'; got {method!r}."
         )

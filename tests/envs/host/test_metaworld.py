@@ -181,7 +181,7 @@ def test_episodes_of_a_pool():
         ({"goal": "seen"}, "goal must be 'shown' or 'hidden', got 'seen'"),
         ({"goals": "same"}, "goals must be 'fresh' or 'fixed', got 'same'"),
         ({"length": 501}, "length must be 1 to 500, got 501"),
-        ({"tasks": ()}, "tasks must be names"),
+        ({"tasks": ()}, "tasks must be one or more names"),
     ],
 )
 def test_wrong_options_are_refused(options, told):

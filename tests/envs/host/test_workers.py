@@ -113,14 +113,14 @@ def test_an_exception_ends_the_pool_with_its_traceback(pool):
 def test_workers_that_die_at_once_are_not_replaced_for_ever():
     with (
         Pool(Stillborn(), [0], 1) as pool,
-        pytest.raises(WorkerError, match=r"died \(SIGKILL\), and so did the one in its place"),
+        pytest.raises(WorkerError, match=r"died \(SIGKILL\), and so did its replacement"),
     ):
         pool.enter(0)
 
 
 def test_workers_that_die_again_and_again_end_the_pool(pool, monkeypatch):
     monkeypatch.setattr(workers, "MOST_LOST", 0)
-    with pytest.raises(WorkerError, match="1 workers died, the last one by SIGKILL"):
+    with pytest.raises(WorkerError, match="1 workers died, the last one with SIGKILL"):
         pool.step(actions(DIE, 1.0))
 
 
@@ -188,8 +188,8 @@ def test_a_worker_that_does_not_answer_is_told_of_and_replaced(monkeypatch):
             step = pool.step(actions(1.0, SLEEP))
         said = "\n".join(str(each.message) for each in told)
         task = "to step environment 1 of seed 3"
-        assert f"(process {pid}) has not answered for 0.1 s: it is {task}. After 0.3 s" in said
-        assert f"(no answer for 0.3 s, when it was {task}) and was replaced" in said
+        assert f"(process {pid}) has not answered for 0.1 s: it has {task}. After 0.3 s" in said
+        assert f"(no answer for 0.3 s, when it had {task}) and was replaced" in said
         np.testing.assert_array_equal(step.truncated, [[False, True]])
         np.testing.assert_array_equal(step.observation[0, 1], before[0, 1])
         assert gone([pid]) and pool.workers_lost == 1

@@ -110,7 +110,7 @@ def test_some_leaves_of_one_lane(folder):
         assert found is not None and found[0] == 1
         expected = {"keys": keys[1], "net": {"b": state_after(1)["net"]["b"][1]}}
         check_equal(found[1], expected)
-        with pytest.warns(UserWarning, match="000001 is damaged.*Going back"):
+        with pytest.warns(UserWarning, match="000001 is damaged.*falls back"):
             found = Store.read(folder).restore("cpr", like, lane=0)
         assert found is not None and found[0] == 0
         with pytest.raises(StoreError, match=r"lacks the leaves \['no'\]"):
@@ -212,7 +212,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(folder, name, damage)
     with Store.open(folder) as store:
         train(store, "cpr", 4)
         damage(folder / "checkpoints/cpr/000003" / name)
-        with pytest.warns(UserWarning, match="000003 is damaged: .*Going back to .* chunk 2"):
+        with pytest.warns(UserWarning, match="000003 is damaged: .*falls back to .* chunk 2"):
             assert check_restored(store, 2)
         assert "cpr: The checkpoint" in (folder / "log.txt").read_text()
         assert "is damaged" in (folder / "log.txt").read_text()

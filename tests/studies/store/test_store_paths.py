@@ -133,9 +133,9 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(folder, name):
     (folder / name).unlink()
     os.mkfifo(folder / name)
     if name.startswith("checkpoints"):
-        with pytest.warns(UserWarning, match="is damaged: .*it is no file"):
+        with pytest.warns(UserWarning, match="is damaged: .*it is not a file"):
             restored = Store.read(folder).restore("cpr", state_after(0))
         assert restored is not None and restored[0] == 1
     else:
-        with pytest.raises(StoreError, match="it is no file"):
+        with pytest.raises(StoreError, match="it is not a file"):
             load(folder)

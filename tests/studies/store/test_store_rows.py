@@ -64,7 +64,7 @@ def test_an_older_checkpoint_serves_where_the_newest_rows_are_lost(folder, damag
     damage(part(folder, 4))
     with Store.open(folder) as store:
         with pytest.warns(
-            UserWarning, match=r"rows before .*000004 are not complete: .*Going back"
+            UserWarning, match=r"rows before .*000004 are not complete: .*falls back"
         ):
             restored = store.restore("cpr", state_after(0))
         assert restored is not None and restored[0] == 3

@@ -2,24 +2,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from continual_learning.agents.common.normalizer import MIN_STD, Normaliser
+from continual_learning.agents.common.normalizer import MIN_STD, Normalizer
 
 
 def test_nothing_seen_changes_nothing():
     x = jnp.array([[3.0, -5.0]])
-    np.testing.assert_array_equal(Normaliser.start(2).normalise(x), x)
+    np.testing.assert_array_equal(Normalizer.start(2).normalize(x), x)
 
 
 def test_by_hand():
-    seen = Normaliser.start(1).update(jnp.array([[1.0], [3.0]])).update(jnp.array([[8.0]]))
+    seen = Normalizer.start(1).update(jnp.array([[1.0], [3.0]])).update(jnp.array([[8.0]]))
     assert (seen.samples, seen.mean[0], seen.summed_variance[0]) == (3, 4, 9 + 1 + 16)
-    found = seen.normalise(jnp.array([[[4.0]], [[6.0]]]))
+    found = seen.normalize(jnp.array([[[4.0]], [[6.0]]]))
     np.testing.assert_allclose(found[:, 0, 0], [0, 2 / np.sqrt(26 / 3)], rtol=1e-6)
 
 
 def test_batches_of_any_size_as_all_at_once():
     x = np.random.default_rng(0).normal([1e3, 0.0], [0.1, 5.0], size=(100, 2)).astype(np.float32)
-    seen = Normaliser.start(2)
+    seen = Normalizer.start(2)
     for batch in np.split(x, [1, 7, 50]):
         seen = seen.update(jnp.asarray(batch))
     np.testing.assert_allclose(seen.mean, x.mean(0, dtype=np.float64), rtol=1e-5, atol=1e-5)
@@ -27,10 +27,10 @@ def test_batches_of_any_size_as_all_at_once():
 
 
 def test_clip_and_constant_entries():
-    seen = Normaliser.start(2).update(jnp.array([[0.0, 7.0], [2.0, 7.0]]))
+    seen = Normalizer.start(2).update(jnp.array([[0.0, 7.0], [2.0, 7.0]]))
     np.testing.assert_allclose(seen.std, [1, MIN_STD])
-    np.testing.assert_array_equal(seen.normalise(jnp.array([21.0, 7.0])), [20, 0])
-    np.testing.assert_array_equal(seen.normalise(jnp.array([21.0, 7.0]), clip=10.0), [10, 0])
+    np.testing.assert_array_equal(seen.normalize(jnp.array([21.0, 7.0])), [20, 0])
+    np.testing.assert_array_equal(seen.normalize(jnp.array([21.0, 7.0]), clip=10.0), [10, 0])
 
 
 def test_four_hundred_million_samples():
@@ -38,7 +38,7 @@ def test_four_hundred_million_samples():
     before, n = 4e8 // 2**16 * 2**16, 196_608
     old_mean, old_variance = np.array([100.0, 1.0]), np.array([1.0, 4.0])
     batch = np.tile([[102.0, -3.0], [104.0, 3.0]], (n // 2, 1))
-    seen = Normaliser(
+    seen = Normalizer(
         jnp.float32(before),
         jnp.asarray(old_mean, jnp.float32),
         jnp.asarray(before * old_variance, jnp.float32),

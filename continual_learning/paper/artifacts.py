@@ -1,4 +1,4 @@
-"""Every table and figure of the paper, by id, and the studies that it is made of."""
+"""Every table and figure of the paper by id, and the studies from which it is made."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ METHODS = ("cpr", "cbp", "redo", "regrama", "shrink_perturb", "adam")
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """A study that an artefact needs.
+    """A study that an artifact needs.
 
     Attributes:
-      experiment: its name.
-      methods: those that are shown.
-      changes: values that are not those of the experiment, by name.
+      experiment: the name of its experiment.
+      methods: the methods that are shown.
+      changes: {name: value} of the fields that differ from the experiment's.
     """
 
     experiment: str
@@ -31,7 +31,7 @@ class Study:
 
     @property
     def folder(self) -> str:
-        """The name of its folder."""
+        """The name of the study's folder."""
         more = (f"{name.split('.')[-1]}_{setting(value)}" for name, value in self.changes.items())
         return "_".join([self.experiment, *more])
 
@@ -40,14 +40,14 @@ class Study:
         return f"{self.experiment} ({', '.join(more)})" if more else self.experiment
 
     def spec(self, scale: str = "paper") -> Experiment:
-        """The experiment to run, with its changes and what goes with them."""
+        """Return the experiment to run, with its changes and all that depends on them."""
         chosen, changes = registry.get(self.experiment).at_scale(scale), dict(self.changes)
         if "rollout" in changes:
             changes |= rollout_changes(chosen, changes["rollout"])
         return chosen.override(**changes)
 
     def values(self, field: str) -> tuple[Any, ...]:
-        """Of a field that it changes, or in which its lanes differ."""
+        """Return the values of a field that the study changes, or in which its lanes differ."""
         if field in self.changes:
             return (self.changes[field],)
         numbers = self.spec().lanes[field.split(".")[-1]]
@@ -55,18 +55,19 @@ class Study:
 
 
 @dataclasses.dataclass(frozen=True)
-class Artefact:
+class Artifact:
     """A table or a figure.
 
     Attributes:
-      id: our name of it.
-      kind: what it is.
+      id: our name for it.
+      kind: "table" or "figure".
       title: what it shows.
       label: its LaTeX label in the paper; None if it is ours.
-      studies: what it is made of; none if specs, or formulas, are enough.
-      varied: the field in which its studies, or their lanes, differ, if they do.
-      timed: the experiment of whose methods it needs the times, if it does.
-      returns: the column of returns that is shown; None for the first of `RETURNS` that is there.
+      studies: the studies from which it is made; none if specs or formulas are enough.
+      varied: the field in which its studies, or their lanes, differ, if any.
+      timed: the experiment whose methods must be timed, if any.
+      returns: the column of returns that is shown; None for the first of `RETURNS` in the table.
+      any_study: whether it is not in the paper and can be made from studies of any experiment.
     """
 
     id: str
@@ -77,23 +78,26 @@ class Artefact:
     varied: str | None = None
     timed: str | None = None
     returns: str | None = None
+    any_study: bool = False
 
     @property
     def experiments(self) -> list[str]:
-        """Names of the experiments, each once."""
+        """The names of the experiments, without repetition."""
         return list(dict.fromkeys(study.experiment for study in self.studies))
 
     def check_folders(self, folders: Sequence[Any]) -> None:
-        """Raises if folders are given that are not needed, or none where some are."""
+        """Raise a StudyError if folders are given but not needed, or needed but not given."""
         if self.timed and len(folders) != 1:
             raise StudyError(
                 f"{self.id} needs one file of `continual bench methods {self.timed} --out "
                 f"FILE.json`; `continual reproduce {self.id} --out DIR` makes one."
             )
-        if self.timed:
+        if self.any_study and not folders:
+            raise StudyError(f"{self.id} needs the folder of a study, or several of an experiment.")
+        if self.timed or self.any_study:
             return
         if folders and not self.studies:
-            raise StudyError(f"{self.id} is made of no study: leave out {folders[0]}.")
+            raise StudyError(f"{self.id} needs no study: leave out {folders[0]}.")
         if self.studies and not folders:
             needed = " and ".join(self.experiments)
             raise StudyError(
@@ -102,29 +106,40 @@ class Artefact:
             )
 
 
-def get(id: str, kind: str | None = None) -> Artefact:
-    """The artefact of that id; the error for another one lists those there are."""
-    found = ARTEFACTS.get(id)
+def get(id: str, kind: str | None = None) -> Artifact:
+    """Return the table or figure with that id; raise a StudyError that lists the known ids.
+
+    Those that can be made from any study are found only if their kind is given.
+    """
+    known = ARTIFACTS if kind is None else ARTIFACTS | GENERAL
+    found = known.get(id)
     if found is None:
-        valid = [a.id for a in ARTEFACTS.values() if kind in (None, a.kind)]
+        valid = [a.id for a in known.values() if kind in (None, a.kind)]
         raise unknown(kind or "table or figure", id, valid)
     if kind not in (None, found.kind):
         raise StudyError(f"{id} is a {found.kind}: `continual {found.kind} {id}` makes it.")
     return found
 
 
-def of_kind(kind: str) -> list[Artefact]:
-    """All tables, or all figures."""
-    return [artefact for artefact in ARTEFACTS.values() if artefact.kind == kind]
+def register(artifact: Artifact) -> None:
+    """Add a table or figure of a user, which can be made from any study."""
+    if artifact.id in ARTIFACTS or artifact.id in _OURS:
+        raise StudyError(f"{artifact.id} is ours: choose another id.")
+    GENERAL[artifact.id] = artifact
+
+
+def of_kind(kind: str) -> list[Artifact]:
+    """Return all tables or all figures."""
+    return [each for each in (ARTIFACTS | GENERAL).values() if each.kind == kind]
 
 
 def setting(value: Any) -> str:
-    """A setting as the command line takes it."""
+    """Return a setting as the command line takes it."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def lane_value(field: str, number: Any) -> Any:
-    """A number of a lane as the value of a field that it stands for: a shape by its name."""
+    """Return the value of a field for which a lane's number stands: the name of a shape."""
     named = field.endswith(".shape") and not isinstance(number, str)
     return SHAPES[int(number)] if named else number
 
@@ -144,22 +159,22 @@ _MINATAR = (Study("continual_minatar"),)
 _SINGLE_TASKS = _varied(
     "mt1", METHODS, "sequence", ((task,) for task in registry.get("continual_metaworld").task_names)
 )
-# The paper does not print the size of its larger rollouts, so these are ours. With these a task has
+# The paper does not print the size of its larger rollouts, so we chose these. With them, a task has
 # exactly as many steps as usual.
 _ROLLOUTS = _varied("slippery_ant", ("adam",), "rollout", (96, 288, 576))
 
 
 def _lanes(experiment: str, field: str) -> dict[str, Any]:
-    """An ablation of CPR, whose values are lanes."""
+    """Return the fields of an ablation of CPR whose values are lanes."""
     return {"studies": (Study(experiment, ("cpr",)),), "varied": f"cpr.{field}"}
 
 
-def _table(id: str, title: str, label: str | None = "", **more: Any) -> Artefact:
-    return Artefact(id, "table", title, f"tab:{id}" if label == "" else label, **more)
+def _table(id: str, title: str, label: str | None = "", **more: Any) -> Artifact:
+    return Artifact(id, "table", title, f"tab:{id}" if label == "" else label, **more)
 
 
-def _figure(id: str, title: str, label: str | None = "", **more: Any) -> Artefact:
-    return Artefact(id, "figure", title, f"fig:{id}" if label == "" else label, **more)
+def _figure(id: str, title: str, label: str | None = "", **more: Any) -> Artifact:
+    return Artifact(id, "figure", title, f"fig:{id}" if label == "" else label, **more)
 
 
 _ALL = (
@@ -218,7 +233,7 @@ _ALL = (
     ),
     _figure("flagship", "SlipperyAnt: peak and final return, seeds that collapsed", studies=_ANT),
     _figure("ant_humanoid_main", "Return on SlipperyAnt and SlipperyHumanoid", studies=_BOTH),
-    _figure("dormant_linearized", "SlipperyAnt: dormant and linearised units", studies=_ANT),
+    _figure("dormant_linearized", "SlipperyAnt: dormant and linearized units", studies=_ANT),
     _figure("grad_norm", "SlipperyAnt: norm of the policy's gradient", studies=_ANT),
     _figure(
         "individual_network_grad_norm",
@@ -235,7 +250,7 @@ _ALL = (
     _figure("perm_mnist", "Permuted MNIST: test accuracy", studies=(Study("permuted_mnist"),)),
     _figure("bigrollout", "Adam with larger rollouts on SlipperyAnt: return", **_ROLLOUTS),
     _figure("big_dormant", "Adam with larger rollouts: dormant units", **_ROLLOUTS),
-    _figure("big_linear", "Adam with larger rollouts: linearised units", **_ROLLOUTS),
+    _figure("big_linear", "Adam with larger rollouts: linearized units", **_ROLLOUTS),
     _figure("util_comp", "Shapes φ of CPR's reset"),
     _figure(
         "util_dist",
@@ -273,4 +288,16 @@ _ALL = (
         studies=_ANT,
     ),
 )
-ARTEFACTS: dict[str, Artefact] = {artefact.id: artefact for artefact in _ALL}
+ARTIFACTS: dict[str, Artifact] = {artifact.id: artifact for artifact in _ALL}
+"""Those of the paper, and ours beside them."""
+
+GENERAL: dict[str, Artifact] = {
+    artifact.id: artifact
+    for artifact in (
+        _table("methods", "Average, final and peak performance (ours)", label=None, any_study=True),
+        _figure("curves", "How well each method does over training (ours)", None, any_study=True),
+    )
+}
+"""Those of any study, of your own experiments too, and those that users register."""
+
+_OURS = frozenset(GENERAL)

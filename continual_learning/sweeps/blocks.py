@@ -1,28 +1,29 @@
-"""Divides a sweep into jobs, and runs them in turn."""
+"""Dividing a sweep into jobs, and running them one after the other."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from continual_learning.jobs import states, worker
 from continual_learning.jobs import tree as trees
 from continual_learning.jobs.job import Job
+from continual_learning.studies.options import RunOptions
 from continual_learning.studies.study import Study
 from continual_learning.sweeps import pack
 from continual_learning.sweeps.sweep import Setup
 
 _LOCAL = {"name": "local"}
-"""Who may run jobs of which nobody else was named."""
+"""The launcher that may run the jobs of a sweep without a launcher."""
 
 
 class Divided(NamedTuple):
     """Programs as jobs that fit into memory.
 
     Attributes:
-      jobs: all of them.
-      lines: why there are so many.
+      jobs: all jobs.
+      lines: sentences that say why there are so many.
     """
 
     jobs: list[Job]
@@ -30,11 +31,11 @@ class Divided(NamedTuple):
 
 
 def divide(programs: list[Study], setup: Setup) -> Divided:
-    """Divides programs into jobs that fit into memory; nothing is written.
+    """Divide programs into jobs that fit into memory, without writing anything.
 
     Args:
-      programs: what they run.
-      setup: how much may be in a job.
+      programs: the studies to divide.
+      setup: the limits of a job.
     """
     jobs, lines = [], []
     for study in programs:
@@ -46,26 +47,25 @@ def divide(programs: list[Study], setup: Setup) -> Divided:
 
 
 def begin(folder: Path, divided: Divided, setup: Setup, chunks: int | None = None) -> None:
-    """Writes jobs into a new folder, or into that of a sweep.
+    """Write jobs into a new folder, or into the folder of a sweep.
 
     Args:
-      folder: of the jobs.
+      folder: the folder of the jobs.
       divided: the jobs.
-      setup: who runs them.
-      chunks: how many make up their runs, if not all.
+      setup: the setup, with their launcher.
+      chunks: the number of chunks of their runs, if not all.
     """
     trees.create(folder, divided.jobs, setup.launcher or _LOCAL, chunks)
     for line in divided.lines:
         trees.note(folder, line)
 
 
-def run(folder: Path, *, deadline: float | None = None, **running: Any) -> int:
-    """Runs the jobs of a folder that are not finished, one after the other; the exit code.
+def run(folder: Path, options: Callable[[], RunOptions]) -> int:
+    """Run the jobs of a folder that are not finished, one after the other; return the exit code.
 
     Args:
-      folder: of the jobs.
-      deadline: when to stop, by `time.monotonic`.
-      **running: options of `launch.run`.
+      folder: the folder of the jobs.
+      options: returns the options of the next job, within the time that is left.
     """
     while True:
         tree = trees.read(folder)
@@ -73,8 +73,7 @@ def run(folder: Path, *, deadline: float | None = None, **running: Any) -> int:
         name = next((name for name, each in found.items() if each.word != "finished"), None)
         if name is None:
             return 0
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        code = worker.attempt(tree, name, time_limit=left, **running)
+        code = worker.attempt(tree, name, options())
         if code:
             return code
 
