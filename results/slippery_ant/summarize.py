@@ -1,7 +1,7 @@
 """Makes the tables and the figure of this folder from the folder of the study.
 
-    python results/slippery_ant/summarise.py runs/slippery_ant
-    python results/slippery_ant/summarise.py --as-released runs/released
+    python results/slippery_ant/summarize.py runs/slippery_ant
+    python results/slippery_ant/summarize.py --as-released runs/released
 
 It needs the extras `studies` and `figures`.
 """
@@ -23,7 +23,7 @@ WINDOW = 3  # chunks, at the end of a task
 MEANS = [
     "reward",
     "dormant_ratio",
-    "linearised_ratio",
+    "linearized_ratio",
     "policy_gradient_norm",
     "value_gradient_norm",
     "policy_parameter_norm",
@@ -75,7 +75,7 @@ def figure(chunks: pd.DataFrame) -> Any:
     columns = ["method", "seed", "task", "friction", "step", "reward", "policy_parameter_norm"]
     rows = chunks[columns].round(4).assign(method=chunks.method.map(name))
     rows["step"] = rows.step / 1e6
-    colour = alt.Color(
+    color = alt.Color(
         "method:N",
         title=None,
         scale=alt.Scale(domain=list(map(name, METHODS)), range=[*METHODS.values()]),
@@ -94,7 +94,7 @@ def figure(chunks: pd.DataFrame) -> Any:
         lines = (
             alt.Chart(alt.Data(values=of.to_dict("records")), width=760, height=110)
             .mark_line(strokeWidth=2)
-            .encode(x=x, y=alt.Y("reward:Q", title=f"reward, seed {seed}"), color=colour)
+            .encode(x=x, y=alt.Y("reward:Q", title=f"reward, seed {seed}"), color=color)
         )
         marks = alt.Chart(alt.Data(values=starts[starts.seed == seed].to_dict("records")))
         rule = marks.mark_rule(color="#999", strokeDash=[3, 3]).encode(x="step:Q")
@@ -106,7 +106,7 @@ def figure(chunks: pd.DataFrame) -> Any:
 
 
 def released(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Returns of a study whose friction does not act, a row per seed and iteration."""
+    """Return a row per seed and iteration of a study whose friction does not act."""
     columns = ["seed", "step", "latest_return", "episode_return", "episode_length", "reward"]
     found = metrics[columns].copy()
     found[columns[2:]] = found[columns[2:]].map(lambda x: float(f"{x:.5g}"))
@@ -114,7 +114,7 @@ def released(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Writes curves.csv and curves.svg and prints the table, or writes as_released.csv."""
+    """Write curves.csv and curves.svg and print the table, or write as_released.csv."""
     *options, folder = sys.argv[1:]
     if options == ["--as-released"]:
         released(load(folder)).to_csv(HERE / "as_released.csv", index=False)

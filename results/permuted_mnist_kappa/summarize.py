@@ -1,6 +1,6 @@
 """Makes the tables and the data of this folder from the folders of the two studies.
 
-    python results/permuted_mnist_kappa/summarise.py runs/kappa runs/shape
+    python results/permuted_mnist_kappa/summarize.py runs/kappa runs/shape
 
 It needs the extra `studies`.
 """
@@ -33,7 +33,7 @@ def cell(seeds: pd.Series, scale: float, digits: int) -> str:
 
 
 def table(blocks: pd.DataFrame, varied: str, symbol: str) -> str:
-    """A row per value: accuracies in percent, and what the last block's networks are like."""
+    """Return a row per value: accuracies in percent, and measures of the last networks."""
     lines = [
         f"| {symbol} | test accuracy | of tasks 180 to 199 | online accuracy | dormant, % | srank "
         "| norm of parameters |",
@@ -56,7 +56,7 @@ def table(blocks: pd.DataFrame, varied: str, symbol: str) -> str:
 
 
 def main() -> None:
-    """Writes the data, prints the tables."""
+    """Write the data, print the tables."""
     for folder, varied, symbol in zip(
         sys.argv[1:], ("sharpness", "shape"), ("κ", "φ"), strict=True
     ):

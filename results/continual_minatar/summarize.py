@@ -1,7 +1,7 @@
 """Makes the data, the figure and the table of this folder from folders of the study.
 
-    python results/continual_minatar/summarise.py runs/minatar_adam runs/minatar_cpr
-    python results/continual_minatar/summarise.py redo_every_1000=runs/minatar_redo_1000
+    python results/continual_minatar/summarize.py runs/minatar_adam runs/minatar_cpr
+    python results/continual_minatar/summarize.py redo_every_1000=runs/minatar_redo_1000
 
 A folder with a name before it is a method with other settings, which goes to `settings.csv` under
 that name; `resets.csv` counts the units that were reset. What the files have of other methods
@@ -33,7 +33,7 @@ LAST = 2  # bins, at the end of a game
 STUDY = registry.get("continual_minatar")
 TASK = STUDY.steps // STUDY.tasks  # steps
 EVALUATIONS = [f"eval_{game}" for game in STUDY.task_names]
-MEASURES = ["latest_return", *EVALUATIONS, "dormant_ratio", "linearised_ratio", "srank", "entropy"]
+MEASURES = ["latest_return", *EVALUATIONS, "dormant_ratio", "linearized_ratio", "srank", "entropy"]
 PANELS = {"latest_return": "return in training", "dormant_ratio": "dormant units"}
 
 
@@ -53,7 +53,7 @@ def resets(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def updated(file: Path, new: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The data of a file, with these methods in place of what there was of them."""
+    """Return the data of a file, with these methods in place of what there was of them."""
     if new:
         rows, found = pd.read_csv(file), pd.concat(new)
         both = pd.concat([rows[~rows.method.isin(found.method)], found])
@@ -63,12 +63,12 @@ def updated(file: Path, new: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def last(rows: pd.DataFrame, until: int | pd.Series) -> pd.DataFrame:
-    """The last bins until a step."""
+    """Return the last bins until a step."""
     return rows[(rows.until <= until) & (rows.until > until - LAST * BIN)]
 
 
 def ends(rows: pd.DataFrame) -> pd.DataFrame:
-    """The last bins of every game."""
+    """Return the last bins of every game."""
     return last(rows, (rows.task + 1) * TASK)
 
 
@@ -78,7 +78,7 @@ def cell(seeds: pd.Series) -> str:
 
 
 def table(rows: pd.DataFrame) -> str:
-    """Returns at the end of each game: in training, and evaluated on all games so far."""
+    """Return the returns at the end of each game, in training and evaluated on all games."""
     lines = ["| method | game | training | " + " | ".join(EVALUATIONS) + " | dormant, % |"]
     lines.append("| --- " * (len(EVALUATIONS) + 4) + "|")
     late = ends(rows).sort_values("task", kind="stable")
@@ -111,7 +111,7 @@ def comparisons(rows: pd.DataFrame, others: pd.DataFrame) -> list[str]:
 
 
 def beside_paper(rows: pd.DataFrame) -> str:
-    """The paper's table with ours, as `continual table` makes it of the studies themselves."""
+    """Return the paper's table with ours, as `continual table` makes it from the studies."""
     frame = rows.rename(columns={"until": "step"})
     frame["eval_seen"] = frame[EVALUATIONS].mean(axis=1)
     lines = ["| method | source | average | final |", "| --- " * 4 + "|"]
@@ -133,9 +133,9 @@ def beside_paper(rows: pd.DataFrame) -> str:
 
 
 def figure(rows: pd.DataFrame) -> Any:
-    """A column per game: the mean over seeds and the range of seeds, in training and of units."""
+    """Return a column per game: returns in training and units, with means and ranges of seeds."""
     drawn = colors(tuple(rows.method.unique()))
-    colour = alt.Color(
+    color = alt.Color(
         "method:N",
         title=None,
         legend=alt.Legend(symbolOpacity=1),
@@ -159,9 +159,9 @@ def figure(rows: pd.DataFrame) -> Any:
             )
             words = title if task == 0 else None
             band = base.mark_area(opacity=0.12).encode(
-                x=x, y=alt.Y("min:Q", title=words), y2="max:Q", color=colour
+                x=x, y=alt.Y("min:Q", title=words), y2="max:Q", color=color
             )
-            line = base.mark_line(strokeWidth=2).encode(x=x, y="mean:Q", color=colour)
+            line = base.mark_line(strokeWidth=2).encode(x=x, y="mean:Q", color=color)
             head = game.replace("_", " ").title() if measure == upper else ""
             beside.append((band + line).properties(title=head))
         below.append(alt.hconcat(*beside))
@@ -176,7 +176,7 @@ def _order(column: pd.Series) -> pd.Series:
 
 
 def main() -> None:
-    """Writes the data and curves.svg, prints the tables."""
+    """Write the data and curves.svg, print the tables."""
     plain = [each for each in sys.argv[1:] if "=" not in each]
     named = [each.split("=", 1) for each in sys.argv[1:] if "=" in each]
     methods = [load(folder) for folder in plain]

@@ -1,6 +1,6 @@
 """Makes the tables and the data of this folder from the folder of the study.
 
-    python results/permuted_mnist_shape_kappa/summarise.py runs/shape_kappa
+    python results/permuted_mnist_shape_kappa/summarize.py runs/shape_kappa
 
 It needs the extra `studies`.
 """
@@ -42,7 +42,7 @@ def table(blocks: pd.DataFrame, measure: str, last: bool) -> str:
 
 
 def main() -> None:
-    """Writes the data, prints the tables."""
+    """Write the data, print the tables."""
     blocks = by_block(load(sys.argv[1]))
     blocks.to_csv(HERE / "blocks.csv", index=False, float_format="%.5f")
     for last in (False, True):

@@ -1,6 +1,6 @@
 """Makes the figures and the tables of this folder from its data.
 
-    python results/slippery_ant_as_released/summarise.py
+    python results/slippery_ant_as_released/summarize.py
 
 It needs the extras `studies` and `figures`.
 """
@@ -29,7 +29,7 @@ LONG = 300e6  # steps; seeds that went on for longer stand beside the paper's ta
 STATISTICS = ("average", "final", "peak")
 NETWORKS = {
     "dormant_ratio": "dormant units, both networks",
-    "linearised_ratio": "linearized units, both networks",
+    "linearized_ratio": "linearized units, both networks",
     "policy_gradient_norm": "gradient norm, policy",
     "value_gradient_norm": "gradient norm, value",
     "policy_parameter_norm": "parameter norm, policy",

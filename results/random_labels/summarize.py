@@ -1,6 +1,6 @@
 """Makes the data, the table and the figure of this folder from the folder of the study.
 
-    python results/random_labels/summarise.py runs/labels
+    python results/random_labels/summarize.py runs/labels
 
 It needs the extras `studies` and `figures`.
 """

@@ -1,6 +1,6 @@
 """Makes the tables and the figure of this folder from the folders of the studies.
 
-    python results/permuted_mnist/summarise.py runs/permuted_mnist runs/redo runs/regrama
+    python results/permuted_mnist/summarize.py runs/permuted_mnist runs/redo runs/regrama
 
 The first may be `-`, to be left out. The others are those of older thresholds: their methods take
 the place of what `thresholds.csv` has of them. It needs the extras `studies` and `figures`.
@@ -19,7 +19,6 @@ from continual_learning.analysis.style import colors
 
 HERE = Path(__file__).parent
 METHODS = colors(("adam", "cpr", "cbp", "redo", "regrama", "shrink_perturb"))
-TASKS = 200
 BLOCK = 20  # tasks
 UNITS = 256
 UPDATES = 7500  # of a task
@@ -47,18 +46,10 @@ def by_block(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_older_thresholds(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the same of the blocks that are finished, and the units reset until then."""
+    """Return the same, and the units reset until then."""
     blocks = metrics.assign(first_task=metrics.task // BLOCK * BLOCK)
-    blocks = blocks[
-        blocks.groupby(["method", "seed", "first_task"]).task.transform("size") == BLOCK
-    ]
     reset = blocks.groupby(["method", "seed", "first_task"]).units_reset.max()
     return by_block(blocks).merge(reset.reset_index())
-
-
-def finished(blocks: pd.DataFrame) -> list[str]:
-    """Return the methods that have all tasks."""
-    return [*blocks.method[blocks.first_task == TASKS - BLOCK].unique()]
 
 
 def share_reset(older: pd.DataFrame) -> pd.Series:
@@ -121,12 +112,12 @@ def main(study: str, *older: str) -> None:
         blocks = pd.concat([before[~before.method.isin(found.method)], found])
         blocks = blocks.sort_values("method", kind="stable")
         blocks.to_csv(file, index=False, float_format="%.6g")
-        print("\n\n".join(table(blocks, name, finished(blocks)) for name in ACCURACIES))
+        print("\n\n".join(table(blocks, name, blocks.method.unique()) for name in ACCURACIES))
         print(share_reset(blocks).groupby("method").agg(["min", "mean", "max"]))
 
 
 def published(folder: Path) -> None:
-    """Writes the files of the published values and prints their tables."""
+    """Write the files of the published values and print their tables."""
     metrics = load(folder)
     curves, blocks = by_task(metrics), by_block(metrics)
     curves.to_csv(HERE / "curves.csv", index=False, float_format="%.5g")
