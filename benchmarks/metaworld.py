@@ -54,7 +54,8 @@ def published(experiment: Experiment, method: str) -> Iterator[None]:
 
     @jax.jit
     def update(learner: Any, stored: Any, number: jax.Array) -> Any:
-        return learning.learn(learner, learning.draw(stored, key, number), {})[0]
+        drawn = learning.draw(stored, key, number)
+        return learning.learn(learner, drawn, jnp.zeros((), jnp.int32), {})[0]
 
     environments = [stream.make(0, 0, i) for i in range(experiment.agent.environments)]
     seen = np.stack([each.reset(i) for i, each in enumerate(environments)]).astype(np.float32)

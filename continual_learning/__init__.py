@@ -7,11 +7,11 @@ from continual_learning import installation, lazy
 if TYPE_CHECKING:
     from continual_learning.analysis.loading import load as load
     from continual_learning.optim.attach import attach_reset_method as attach_reset_method
-    from continual_learning.optim.cbp import CBP as CBP
-    from continual_learning.optim.cpr import CPR as CPR
-    from continual_learning.optim.redo import ReDo as ReDo
-    from continual_learning.optim.regrama import ReGraMa as ReGraMa
-    from continual_learning.optim.shrink_perturb import ShrinkAndPerturb as ShrinkAndPerturb
+    from continual_learning.optim.methods.cbp import CBP as CBP
+    from continual_learning.optim.methods.cpr import CPR as CPR
+    from continual_learning.optim.methods.redo import ReDo as ReDo
+    from continual_learning.optim.methods.regrama import ReGraMa as ReGraMa
+    from continual_learning.optim.methods.shrink_perturb import ShrinkAndPerturb as ShrinkAndPerturb
     from continual_learning.optim.tracing.trace import trace_units as trace_units
     from continual_learning.studies.experiment import Experiment as Experiment
     from continual_learning.studies.launch import resume as resume

@@ -69,7 +69,8 @@ def attach_reset_method(
 
     Returns:
       A `GradientTransformationExtraArgs`. `update` needs `params`; CBP and ReDo need
-      `features={layer: array}`, CPR with `score="per_sample"` needs `sample_scores=`.
+      `features={layer: array}`, CPR with `score="per_sample"` needs `sample_scores=`, and methods
+      that act when the task changes need `task=`, its number, counted from 0.
       `update(…, reset=False)` prevents a reset in this call and `reset=True` forces one, against
       the method's schedule; with a Python bool the program has no branch.
     """
@@ -99,10 +100,8 @@ def attach_reset_method(
                 "call `tx.update(grads, state, params)`."
             )
         graph = graph_of(params)
-        resets = bool(graph.layers or method.drawn(graph)) and method.resets
-        features, sample_scores = (
-            inputs.extras(method, graph, params, extra) if resets else ({}, {})
-        )
+        acts = not method.resets or bool(graph.layers or method.drawn(graph))
+        given = inputs.extras(method, graph, params, extra) if acts else inputs.NOTHING
         wanted = inputs.wanted(extra)
         grads = trees.arrays(updates)
         inputs.check_gradients(graph, grads)
@@ -115,7 +114,7 @@ def attach_reset_method(
             utility = normalized(graph, score, 1e-8)
             log = log._replace(histogram=count_utilities(graph, log.histogram, utility))
         state = state._replace(inner=inner_state, calls=optax.safe_increment(t), log=log)
-        if not resets:
+        if not (acts and method.resets):
             return updates, state
         seen = _Seen(
             method=numbers(method, dtype),
@@ -124,8 +123,7 @@ def attach_reset_method(
             scales=state.scales,
             grads=grads,
             params=trees.arrays(params),
-            features=features,
-            sample_scores=sample_scores,
+            given=given,
         )
         return _observe_and_reset(graph, updates, state, seen, wanted)
 
@@ -141,14 +139,13 @@ class _Seen(NamedTuple):
     scales: jax.Array
     grads: Arrays
     params: Arrays  # before the inner optimizer's step
-    features: Arrays
-    sample_scores: Arrays
+    given: inputs.Given
 
     def step(self, updates: Arrays) -> Step:
         """Return the method's view of this call, given the updates of all parameters."""
         after: Any = {p: optax.apply_updates(self.params[p], u) for p, u in updates.items()}
         key = jax.random.fold_in(self.key, self.t)
-        return Step(self.t, key, self.grads, after, self.features, self.sample_scores)
+        return Step(self.t, key, self.grads, after, *self.given)
 
 
 class _Outcome(NamedTuple):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from continual_learning.optim import trees
@@ -24,6 +25,17 @@ _SOURCES = {
     "sample_scores": "`graph.per_sample_scores(loss_fn)` computes them beside the gradients, with "
     "`graph` of `trace_units`.",
 }
+
+
+class Given(NamedTuple):
+    """The further arguments of `update`, as they stand in a `Step`."""
+
+    features: dict[str, jax.Array]
+    sample_scores: dict[str, jax.Array]
+    task: jax.Array | np.ndarray
+
+
+NOTHING = Given({}, {}, np.zeros((), np.int32))
 
 
 def optimizer_and_method(
@@ -133,10 +145,8 @@ def wanted(given: Mapping[str, Any]) -> Wanted:
     return jnp.asarray(value)
 
 
-def extras(
-    method: ResetMethod, graph: UnitGraph, params: Any, given: Mapping[str, Any]
-) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-    """Return features and sample scores; {} for those that the method does not need.
+def extras(method: ResetMethod, graph: UnitGraph, params: Any, given: Mapping[str, Any]) -> Given:
+    """Return the further arguments of `update`; {} and 0 for those that the method does not need.
 
     Args:
       method: the reset method.
@@ -145,7 +155,7 @@ def extras(
       given: the further arguments of `update`.
 
     Returns:
-      {layer: [batch, *positions, units]} and {layer: [units]}.
+      {layer: [batch, *positions, units]}, {layer: [units]} and int32 [].
     """
     features, sample_scores = {}, {}
     if "features" in method.requires:
@@ -154,7 +164,25 @@ def extras(
         sample_scores = _sample_scores(
             graph, _per_layer(method, graph, params, given, "sample_scores")
         )
-    return features, sample_scores
+    task = _task(method, given) if "task" in method.requires else jnp.zeros((), jnp.int32)
+    return Given(features, sample_scores, task)
+
+
+def _task(method: ResetMethod, given: Mapping[str, Any]) -> jax.Array:
+    name, task = type(method).__name__, given.get("task")
+    if task is None:
+        raise ValueError(
+            f"{name} acts when the task changes and needs its number: call `tx.update(grads, "
+            "state, params, task=n)` with n = 0 in the first task, or let it act every n steps: "
+            f"`{name}(every=n)`."
+        )
+    if (
+        isinstance(task, bool)
+        or jnp.shape(task)
+        or not jnp.issubdtype(jnp.result_type(task), jnp.integer)
+    ):
+        raise ValueError(f"{name}: `task` must be an integer, got {task!r}.")
+    return jnp.asarray(task, jnp.int32)
 
 
 def _per_layer(

@@ -71,6 +71,7 @@ class Step(NamedTuple):
       params: {path: array}, the parameters after the inner optimizer's step.
       features: {layer: [batch, *positions, units]} if the method requires them.
       sample_scores: {layer: [units]} if the method requires them.
+      task: int32 [], the number of the task, counted from 0; 0 unless `update` received it.
     """
 
     t: jax.Array
@@ -79,6 +80,26 @@ class Step(NamedTuple):
     params: Params
     features: Mapping[str, jax.Array]
     sample_scores: Mapping[str, jax.Array]
+    task: jax.Array | np.ndarray
+
+
+class Initial(NamedTuple):
+    """A part of a state that describes the network with which training began.
+
+    An agent that makes a new optimizer at the start of a task keeps these parts of the old one.
+    """
+
+    value: Any
+
+
+def with_initial(state: Any, old: Any) -> Any:
+    """Return a state whose parts that are `Initial` are those of an old state of its structure."""
+    return jax.tree.map(
+        lambda new, old: old if isinstance(new, Initial) else new,
+        state,
+        old,
+        is_leaf=lambda node: isinstance(node, Initial),
+    )
 
 
 class Amount(NamedTuple):
@@ -114,7 +135,7 @@ class ResetMethod:
     key: Any = dataclasses.field(default=0, kw_only=True)
 
     requires: ClassVar[tuple[str, ...]] = ()
-    """Those of "features" and "sample_scores" that `update` must receive."""
+    """Those of "features", "sample_scores" and "task" that `update` must receive."""
 
     outgoing: ClassVar[rewrite.Outgoing] = "before"
     """Outgoing entries shrink "before" or "after" incoming ones are redrawn, or are "kept"."""

@@ -26,12 +26,14 @@ class Entry(NamedTuple):
       label: its name in tables, figures and reports.
       color: its color in figures, as "#RRGGBB"; None for any free color.
       origin: the plug-in that registered it; None for our methods and those of a program.
+      resets: whether it resets units; other methods only change the steps of the optimizer.
     """
 
     target: type[ResetMethod] | str
     label: str
     color: str | None
     origin: str | None = None
+    resets: bool = True
 
     @property
     def source(self) -> str:
@@ -58,8 +60,11 @@ class RegistryError(ValueError):
     """A method that cannot be registered, or is not registered."""
 
 
-def _ours(module: str, cls: str, label: str, color: str | None = None) -> Entry:
-    return Entry(f"continual_learning.optim.{module}:{cls}", label, color)
+def _ours(
+    module: str, cls: str, label: str, color: str | None = None, *, resets: bool = True
+) -> Entry:
+    target = f"continual_learning.optim.methods.{module}:{cls}"
+    return Entry(target, label, color, resets=resets)
 
 
 # Wong's colors (2011, doi:10.1038/nmeth.1618), which stay apart for every kind of color vision.
@@ -121,7 +126,7 @@ def register(
     same = [other for other, entry in _ENTRIES.items() if entry.label == label and other != name]
     if same:
         raise RegistryError(f"{name}: {same[0]!r} has the label {label!r} already; choose another.")
-    _ENTRIES[name] = Entry(cls, label, color, plugins.origin())
+    _ENTRIES[name] = Entry(cls, label, color, plugins.origin(), cls.resets)
 
 
 def is_color(value: object) -> TypeGuard[str]:
@@ -148,6 +153,11 @@ def listed() -> str:
         f"{name} (from {entry.origin})" if entry.origin else name
         for name, entry in registered().items()
     )
+
+
+def resets_units(name: str) -> bool:
+    """Return whether a method resets units, as one does that is not registered here."""
+    return name not in registered() or _ENTRIES[name].resets
 
 
 def get(name: str) -> type[ResetMethod]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from continual_learning.optim import registry
 from continual_learning.report.facts import Method, ended_by_collapse
 from continual_learning.report.markup import Markup, element, join, listed, name
 from continual_learning.report.studies import Section
@@ -132,6 +133,7 @@ def _inactive(section: Section) -> list[str]:
         for folder in section.folders
         for label, method in folder.specs.items()
         if isinstance(method, Mapping) and method.get("reset")
+        if registry.resets_units(str(method["reset"]))
     }
     idle = [
         name(str(label))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from continual_learning.optim import registry
 from continual_learning.studies.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def inactive(store: Store, experiment: Experiment, methods: Sequence[str]) -> li
     return [
         method
         for method in methods
-        if experiment.methods[method].reset is not None
+        if (reset := experiment.methods[method].reset) is not None
+        and registry.resets_units(reset)
         and never_acted(store.read_part(method, chunk) for chunk in range(done.get(method, 0)))
     ]

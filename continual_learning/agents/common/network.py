@@ -106,6 +106,7 @@ def descend(
     params: Any,
     state: Any,
     *args: Any,
+    task: jax.Array,
     scored: UnitGraph | None = None,
 ) -> tuple[Any, Any, Metrics]:
     """Make one step of an optimizer.
@@ -116,6 +117,7 @@ def descend(
       params: the parameters of the network.
       state: the state of the optimizer.
       *args: the other arguments of the loss.
+      task: int32 [], the number of the task, for reset methods that act when it changes.
       scored: the units, if the reset method needs `sample_scores=`; the loss must then be a mean
         over samples.
 
@@ -124,7 +126,9 @@ def descend(
       metrics of the loss.
     """
     (value, (found, features)), grads, scores = value_and_grads(loss, scored)(params, *args)
-    updates, state = tx.update(grads, state, params, features=features, sample_scores=scores)
+    updates, state = tx.update(
+        grads, state, params, features=features, sample_scores=scores, task=task
+    )
     metrics = {"loss": value, "gradient_norm": optax.tree.norm(grads), **found}
     return optax.apply_updates(params, updates), state, metrics
 

@@ -190,6 +190,7 @@ class PPOLearner:
             _key(key, BATCHES, iteration),
             epochs=config.epochs,
             minibatches=config.minibatches,
+            task=iteration // config.iterations_per_task,
             scored={n: net.units for n, net in networks.items()} if self.sample_scores else {},
         )
         draws = _key(key, PROBE, iteration)

@@ -98,6 +98,7 @@ def improve(
     *,
     epochs: int,
     minibatches: int,
+    task: jax.Array,
     scored: Mapping[str, UnitGraph] | None = None,
 ) -> tuple[Params, Params, dict[str, jax.Array]]:
     """Train every network by its own loss and optimizer, in a new order in every epoch.
@@ -111,6 +112,7 @@ def improve(
       key: the key of the orders.
       epochs: the number of passes over the samples.
       minibatches: the number of minibatches per epoch, which divides n.
+      task: int32 [], the number of the task, for reset methods that act when it changes.
       scored: the units of the networks whose reset methods need per-sample scores.
 
     Returns:
@@ -134,6 +136,7 @@ def improve(
                 params[name],
                 states[name],
                 batch,
+                task=task,
                 scored=(scored or {}).get(name),
             )
             own = ("loss", "gradient_norm")

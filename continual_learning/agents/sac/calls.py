@@ -79,7 +79,8 @@ class SACCalls:
         ) -> tuple[Learner, ReplayState, jax.Array]:
             stored = store(stored, step)
             drawn = learning.draw(stored, key, step.number)
-            learner, found = learning.learn(learner, drawn, hyper)
+            task = jnp.asarray(step.number // learning.config.vector_steps_per_task)
+            learner, found = learning.learn(learner, drawn, task, hyper)
             return strongly_typed(learner), stored, said + found
 
         def call(function: Any, *axes: Any, **options: Any) -> Any:

@@ -145,6 +145,7 @@ class SACLearner:
         self,
         learner: Learner,
         drawn: tuple[Experience, jax.Array],
+        task: jax.Array,
         hyper: Hyper,
         due: bool | jax.Array = True,
     ) -> tuple[Learner, jax.Array]:
@@ -153,6 +154,7 @@ class SACLearner:
         Args:
           learner: the learner before the updates.
           drawn: the result of `draw`.
+          task: int32 [], the number of the task.
           hyper: the traced numbers of the seed.
           due: bool [], whether to make updates; if not, the learner stays the same, and its metrics
             are 0. On a CPU, this is a branch. On other devices, updates that are not due are
@@ -164,22 +166,23 @@ class SACLearner:
           because a scan needs a kernel for every output.
         """
         if due is True:
-            return self._learn(learner, drawn, hyper, due)
+            return self._learn(learner, drawn, task, hyper, due)
         unsaid = jnp.zeros(len(METRICS))
         if jax.default_backend() != "cpu":
-            learner, said = self._learn(learner, drawn, hyper, due)
+            learner, said = self._learn(learner, drawn, task, hyper, due)
             return learner, jnp.where(due, said, unsaid)
         return when(
             jnp.asarray(due),
             lambda carry, args: self._learn(carry[0], *args, True),
             (learner, unsaid),
-            (drawn, hyper),
+            (drawn, task, hyper),
         )
 
     def _learn(
         self,
         learner: Learner,
         drawn: tuple[Experience, jax.Array],
+        task: jax.Array,
         hyper: Hyper,
         due: bool | jax.Array,
     ) -> tuple[Learner, jax.Array]:
@@ -193,6 +196,7 @@ class SACLearner:
                 made,
                 learner,
                 *each,
+                task=task,
                 discount=numbers["discount"],
                 tau=numbers["tau"],
                 target_entropy=numbers["target_entropy"],

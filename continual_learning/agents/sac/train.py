@@ -132,7 +132,8 @@ def sac(
         due = after.state.steps * episodes.count >= config.learning_starts
         # The draw is outside the branch, which may copy its inputs, and the replay is large.
         drawn = learning.draw(stored, state.key, state.steps)
-        learner, metrics = learning.learn(state.learner, drawn, hyper, due)
+        number = state.steps // config.vector_steps_per_task
+        learner, metrics = learning.learn(state.learner, drawn, number, hyper, due)
         state = state._replace(learner=learner, replay=stored, steps=state.steps + 1)
         return state, after, (tally(reached), jnp.mean(reached.reward), (metrics, due))
 

@@ -13,6 +13,7 @@ from continual_learning.agents.common.network import Metrics, Network, descend
 from continual_learning.agents.sac.actions import Actions
 from continual_learning.agents.sac.losses import alpha_loss, critic_loss, critic_targets
 from continual_learning.agents.sac.replay import Experience
+from continual_learning.optim.method import with_initial
 
 CRITICS = 2
 """The number of critics, of which the lesser value counts (Fujimoto et al. 2018, arXiv
@@ -56,6 +57,7 @@ def update(
     batch: Experience,
     key: jax.Array,
     *,
+    task: jax.Array,
     discount: float | jax.Array,
     tau: float | jax.Array,
     target_entropy: float | jax.Array,
@@ -71,6 +73,7 @@ def update(
       learner: the learner before the update.
       batch: transitions [batch, …].
       key: the key for actions of the policy.
+      task: int32 [], the number of the task, for reset methods that act when it changes.
       discount: γ.
       tau: the share of the way that the target critics move to the critics.
       target_entropy: the target entropy of the policy.
@@ -107,7 +110,8 @@ def update(
         return -jnp.mean(value), ({"entropy": jnp.mean(entropy)}, features)
 
     def descend_critic(params: Any, state: Any) -> Any:
-        return descend(of_critic, optimizers["critic"], params, state, scored=scored["critic"])
+        tx = optimizers["critic"]
+        return descend(of_critic, tx, params, state, task=task, scored=scored["critic"])
 
     params["critic"], states["critic"], of_both = jax.vmap(descend_critic)(
         params["critic"], states["critic"]
@@ -118,6 +122,7 @@ def update(
         params["policy"],
         states["policy"],
         params["critic"],
+        task=task,
         scored=scored["policy"],
     )
     loss, slope = jax.value_and_grad(alpha_loss)(
@@ -145,7 +150,7 @@ def renewed(old: Learner, new: Learner, *, optimizers: bool, targets: bool, alph
       old: the learner.
       new: a new learner with the same networks.
       optimizers: whether to replace the optimizers of policy and critics. Their logs continue, and
-        they draw weights from the same distributions as those of the first networks.
+        so does what they know of the first networks: they draw weights from the same distributions.
       targets: whether to replace the target critics.
       alpha: whether to replace the temperature and its optimizer.
     """
@@ -153,7 +158,7 @@ def renewed(old: Learner, new: Learner, *, optimizers: bool, targets: bool, alph
     if optimizers:
         for name in ("policy", "critic"):
             kept = {"log": states[name].log, "scales": states[name].scales}
-            states[name] = new.optimizers[name]._replace(**kept)
+            states[name] = with_initial(new.optimizers[name]._replace(**kept), states[name])
     if alpha:
         states["alpha"] = new.optimizers["alpha"]
     return Learner(

@@ -116,7 +116,9 @@ def classifier(
             )
             (_, (accuracy, features)), grads, scores = gradients(params, x, y)
             value = optax.tree.norm(grads)
-            updates, opt = tx.update(grads, opt, params, features=features, sample_scores=scores)
+            updates, opt = tx.update(
+                grads, opt, params, features=features, sample_scores=scores, task=state.task
+            )
             return (optax.apply_updates(params, updates), opt), (accuracy, value)
 
         def row(carry: Any, numbers: jax.Array) -> Any:

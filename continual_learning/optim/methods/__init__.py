@@ -1,0 +1,1 @@
+"""The methods, one in each file; they know nothing of one another."""
