@@ -5,6 +5,7 @@ from continual_learning.optim.links import Kernel, Layer, Link
 from continual_learning.optim.log import BIN_WIDTH, BINS, ResetLog
 from continual_learning.optim.method import (
     Amount,
+    Initial,
     ResetMethod,
     Step,
     choice,
@@ -18,6 +19,7 @@ from continual_learning.optim.methods.redo import ReDo
 from continual_learning.optim.methods.regrama import ReGraMa
 from continual_learning.optim.methods.shrink_perturb import ShrinkAndPerturb
 from continual_learning.optim.moments import register_moments
+from continual_learning.optim.occasions import Occasional
 from continual_learning.optim.registry import register, registered
 from continual_learning.optim.sequential import recognize_units, sequential_units
 from continual_learning.optim.tracing.trace import trace_units
@@ -29,10 +31,12 @@ __all__ = [
     "CBP",
     "CPR",
     "Amount",
+    "Initial",
     "Kernel",
     "Layer",
     "Link",
     "NoReset",
+    "Occasional",
     "ReDo",
     "ReGraMa",
     "ResetLog",

@@ -2,7 +2,7 @@
 
 import math
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from continual_learning.agents.sac.actions import Continuous, Discrete, actions_
 from continual_learning.agents.sac.replay import Experience
 from continual_learning.agents.sac.update import Learner, apart, renewed, update
 from continual_learning.networks import MLP, Categorical, TanhGaussian
+from continual_learning.optim.method import Initial
 
 SEEN, BATCH = 2, 6
 KINDS = {"discrete": Discrete(3), "continuous": Continuous(2)}
@@ -67,6 +68,7 @@ class Case:
             self.before,
             self.batch,
             self.key,
+            task=jnp.zeros((), jnp.int32),
             discount=DISCOUNT,
             tau=TAU,
             target_entropy=target_entropy,
@@ -204,14 +206,15 @@ def test_kinds():
 
 
 class State(NamedTuple):
-    inner: str
+    inner: Any
     log: str
     scales: str
 
 
 def learner(which):
     def state(name):
-        return State(*(f"{which} {part} of {name}" for part in ("inner", "log", "scales")))
+        said = {part: f"{which} {part} of {name}" for part in ("inner", "log", "scales", "first")}
+        return State((said["inner"], Initial(said["first"])), said["log"], said["scales"])
 
     states = {"policy": state("policy"), "critic": state("critic"), "alpha": f"{which} moments"}
     return Learner({"policy": "kept"}, f"{which} targets", f"{which} alpha", states)
@@ -230,7 +233,8 @@ def test_a_task_change_renews_each_part_on_its_own(part):
         state = found.optimizers[name]
         expected = old.optimizers[name]
         if part == "optimizers":
-            expected = expected._replace(inner=f"new inner of {name}")
+            inner = f"new inner of {name}", Initial(f"old first of {name}")
+            expected = expected._replace(inner=inner)
         assert state == expected
 
 

@@ -106,7 +106,7 @@ def descend(
     params: Any,
     state: Any,
     *args: Any,
-    task: jax.Array,
+    task: jax.Array | None = None,
     scored: UnitGraph | None = None,
 ) -> tuple[Any, Any, Metrics]:
     """Make one step of an optimizer.
@@ -117,7 +117,7 @@ def descend(
       params: the parameters of the network.
       state: the state of the optimizer.
       *args: the other arguments of the loss.
-      task: int32 [], the number of the task, for reset methods that act when it changes.
+      task: int32 [], the number of the task, which reset methods need that act when it changes.
       scored: the units, if the reset method needs `sample_scores=`; the loss must then be a mean
         over samples.
 
