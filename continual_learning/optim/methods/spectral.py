@@ -48,28 +48,23 @@ class SpectralRegularization(ResetMethod):
         def start(params: Any) -> jax.Array:
             graph, leaves = units(params), trees.arrays(params)
             rng = np.random.default_rng(0)  # any direction will do
-
-            def probe(kernel: Kernel) -> jax.Array:
-                w = leaves[kernel.param]
-                drawn = rng.normal(size=_probe(kernel, w.shape))
-                return _unit(jnp.asarray(drawn, every_step.wide(w).dtype))
-
-            return every_step.flat([probe(kernel) for kernel in graph.kernels])
+            kernels = [(k, leaves[k.param]) for k in graph.kernels]
+            drawn = [jnp.asarray(rng.normal(size=_probe(k, w.shape)), w.dtype) for k, w in kernels]
+            return every_step.flat(_unit(every_step.wide(u)) for u in drawn)
 
         def gradient(state: jax.Array, params: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
             graph, leaves = units(params), trees.arrays(params)
             shapes = [_probe(k, leaves[k.param].shape) for k in graph.kernels]
             probes = every_step.cut(state, [int(np.prod(shape)) for shape in shapes])
             added = {p: self._of_offset(n, leaves[p]) for p, n in _offsets(graph).items()}
-            added |= {p: self._of_scale(leaves[p]) for p in _scales(graph)}
+            scales = {link.param for layer in graph.layers for link in layer.scale}
+            added |= {p: self._of_scale(leaves[p]) for p in scales}
             kept = []
             for kernel, u, shape in zip(graph.kernels, probes, shapes, strict=True):
-                w = every_step.matrices(kernel, leaves[kernel.param])
-                u, change = self._of_kernel(w, u.reshape(shape))
+                w = leaves[kernel.param]
+                u, change = self._of_kernel(every_step.matrices(kernel, w), u.reshape(shape))
                 kept.append(u.astype(state.dtype))
-                added[kernel.param] = every_step.like_kernel(
-                    kernel, change, leaves[kernel.param].shape
-                )
+                added[kernel.param] = every_step.like_kernel(kernel, change, w.shape)
             return every_step.flat(kept), {p: self.strength * g for p, g in added.items()}
 
         return every_step.penalized(tx, start, gradient)
@@ -113,10 +108,6 @@ def _probe(kernel: Kernel, shape: tuple[int, ...]) -> tuple[int, int]:
 def _unit(u: jax.Array) -> jax.Array:
     norm = jnp.linalg.norm(u, axis=1, keepdims=True)
     return u / jnp.where(norm > 0, norm, 1)
-
-
-def _scales(graph: UnitGraph) -> set[str]:
-    return {link.param for layer in graph.layers for link in layer.scale}
 
 
 def _offsets(graph: UnitGraph) -> dict[str, int]:
