@@ -14,10 +14,15 @@ from continual_learning.optim.method import (
 )
 from continual_learning.optim.methods.cbp import CBP
 from continual_learning.optim.methods.cpr import CPR
+from continual_learning.optim.methods.l2_init import L2Init
+from continual_learning.optim.methods.nap import NaP
 from continual_learning.optim.methods.no_reset import NoReset
+from continual_learning.optim.methods.parseval import Parseval
 from continual_learning.optim.methods.redo import ReDo
 from continual_learning.optim.methods.regrama import ReGraMa
 from continual_learning.optim.methods.shrink_perturb import ShrinkAndPerturb
+from continual_learning.optim.methods.spectral import SpectralRegularization
+from continual_learning.optim.methods.weight_clipping import WeightClipping
 from continual_learning.optim.moments import register_moments
 from continual_learning.optim.occasions import Occasional
 from continual_learning.optim.registry import register, registered
@@ -33,18 +38,23 @@ __all__ = [
     "Amount",
     "Initial",
     "Kernel",
+    "L2Init",
     "Layer",
     "Link",
+    "NaP",
     "NoReset",
     "Occasional",
+    "Parseval",
     "ReDo",
     "ReGraMa",
     "ResetLog",
     "ResetMethod",
     "ResetState",
     "ShrinkAndPerturb",
+    "SpectralRegularization",
     "Step",
     "UnitGraph",
+    "WeightClipping",
     "attach_reset_method",
     "choice",
     "periodic",

@@ -74,6 +74,11 @@ _ENTRIES: dict[str, Entry] = {
     "redo": _ours("redo", "ReDo", "ReDo", "#CC79A7"),
     "regrama": _ours("regrama", "ReGraMa", "ReGraMa", "#E69F00"),
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
+    "l2_init": _ours("l2_init", "L2Init", "L2 Init", resets=False),
+    "weight_clipping": _ours("weight_clipping", "WeightClipping", "Weight clipping", resets=False),
+    "nap": _ours("nap", "NaP", "NaP", resets=False),
+    "parseval": _ours("parseval", "Parseval", "Parseval", resets=False),
+    "spectral": _ours("spectral", "SpectralRegularization", "Spectral", resets=False),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""

@@ -12,10 +12,15 @@ import pytest
 from continual_learning.optim import (
     CBP,
     CPR,
+    L2Init,
+    NaP,
     NoReset,
+    Parseval,
     ReDo,
     ReGraMa,
     ShrinkAndPerturb,
+    SpectralRegularization,
+    WeightClipping,
     attach_reset_method,
 )
 
@@ -42,8 +47,16 @@ METHODS = {
     "ReGraMa": ReGraMa(threshold=0.1, every=2, init=fresh),
     "ShrinkAndPerturb": ShrinkAndPerturb(shrink=0.1, perturb=0.05, every=2, init=fresh),
     "NoReset": NoReset(),
+    "L2Init": L2Init(strength=0.5),
+    "WeightClipping": WeightClipping(kappa=0.5),
+    "NaP": NaP(),
+    "Parseval": Parseval(strength=0.01),
+    "SpectralRegularization": SpectralRegularization(strength=0.01),
 }
+WRAPPERS = [name for name in METHODS if not METHODS[name].resets and name != "NoReset"]
+"""Methods that change every step and never reset."""
 every_method = pytest.mark.parametrize("name", METHODS)
+resetting_method = pytest.mark.parametrize("name", [n for n in METHODS if n not in WRAPPERS])
 unit_method = pytest.mark.parametrize("name", ["CPR", "CBP", "ReDo", "ReGraMa"])
 stateful_method = pytest.mark.parametrize("name", ["CPR", "CBP"])
 
@@ -119,7 +132,7 @@ def bare():
 
 
 def assert_resets(name, state):
-    if name == "NoReset":
+    if not METHODS[name].resets:
         np.testing.assert_array_equal(state.log.numbers, 0)
     else:
         assert (state.log.resets >= 1).all()
@@ -143,3 +156,30 @@ def types(tree):
 
 def shapes(tree):
     return jax.tree.map(lambda x: (x.shape, x.dtype, x.weak_type), tree)
+
+
+def history(tx, params, grads):
+    """Parameters after every step, [steps, …]; `grads` are [steps, …]."""
+
+    def step(carry, grads):
+        params, state = carry
+        updates, state = tx.update(grads, state, params)
+        params = optax.apply_updates(params, updates)
+        return (params, state), params
+
+    return jax.lax.scan(step, (params, tx.init(params)), grads)[1]
+
+
+def torch_tree(arrays, names, pattern="{}"):
+    """{"hidden": {"weight", "bias"}} of arrays that PyTorch names hidden.weight, hidden.bias."""
+    tree = {}
+    for name in names:
+        layer, leaf = name.split(".")
+        tree.setdefault(layer, {})[leaf] = jnp.asarray(arrays[pattern.format(name)])
+    return tree
+
+
+def torch_steps(arrays, names, pattern, steps=4):
+    """The same for arrays of several steps, [steps, …]; `pattern` is formatted with t first."""
+    trees = [torch_tree(arrays, names, pattern.format(t, "{}")) for t in range(steps)]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)

@@ -36,6 +36,11 @@ OTHER = {
     "ReGraMa": {"threshold": 1.0, "every": 1},
     "ShrinkAndPerturb": {"shrink": 0.5, "perturb": 0.1, "every": 1},
     "NoReset": {},
+    "L2Init": {"strength": 0.1},
+    "WeightClipping": {"kappa": 0.25},
+    "NaP": {},
+    "Parseval": {"strength": 0.02, "scale": 0.5},
+    "SpectralRegularization": {"strength": 0.05, "exponent": 1.0},
 }
 
 
@@ -64,7 +69,7 @@ def test_vmap_over_seeds_equals_a_loop(name):
     assert len({tuple(np.asarray(state.key)) for _, state in together[:3]}) == 3
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "NoReset"])
+@pytest.mark.parametrize("name", [name for name in OTHER if OTHER[name]])
 def test_vmap_over_hyperparameters_equals_constants(name):
     params, data, together = lanes(name)
     constant = jit(functools.partial(with_numbers, name, OTHER[name]))(params[3], data[3])

@@ -9,7 +9,15 @@ import optax
 import pytest
 
 from tests.optim import rollouts
-from tests.optim.rollouts import assert_close, assert_equal, every_method, jit, unit_method
+from tests.optim.rollouts import (
+    METHODS,
+    assert_close,
+    assert_equal,
+    every_method,
+    jit,
+    resetting_method,
+    unit_method,
+)
 
 SCHEDULES = {  # what every=2 does
     "CPR": [False, False, True, False, True],
@@ -50,7 +58,7 @@ def test_saying_the_schedule_changes_nothing(name):
     assert_close(run(name, SCHEDULES[name]), run(name, [None] * 5))
 
 
-@every_method
+@resetting_method
 def test_without_resets_updates_are_the_inner_ones(name):
     updates, state = run(name, [False] * 3)
     expected, _ = run("NoReset", [None] * 3)
@@ -81,7 +89,7 @@ def test_a_promise_leaves_no_branch_in_the_program(name):
     assert " cond[" not in program(False)
     assert " cond[" not in program(True)
     assert "random_bits" not in program(False) and "threefry" not in program(False)
-    assert (" cond[" in program(None)) == (name != "NoReset")
+    assert (" cond[" in program(None)) == METHODS[name].resets
 
 
 def test_lanes_with_resets_of_their_own():
