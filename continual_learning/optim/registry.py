@@ -74,6 +74,7 @@ _ENTRIES: dict[str, Entry] = {
     "redo": _ours("redo", "ReDo", "ReDo", "#CC79A7"),
     "regrama": _ours("regrama", "ReGraMa", "ReGraMa", "#E69F00"),
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
+    "snr": _ours("snr", "SNR", "SNR"),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""
