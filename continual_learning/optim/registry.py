@@ -75,6 +75,7 @@ _ENTRIES: dict[str, Entry] = {
     "regrama": _ours("regrama", "ReGraMa", "ReGraMa", "#E69F00"),
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
     "snr": _ours("snr", "SNR", "SNR"),
+    "upgd": _ours("upgd", "UPGD", "UPGD", resets=False),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""

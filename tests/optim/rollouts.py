@@ -13,6 +13,7 @@ from continual_learning.optim import (
     CBP,
     CPR,
     SNR,
+    UPGD,
     NoReset,
     ReDo,
     ReGraMa,
@@ -43,10 +44,16 @@ METHODS = {
     "ReGraMa": ReGraMa(threshold=0.1, every=2, init=fresh),
     "ShrinkAndPerturb": ShrinkAndPerturb(shrink=0.1, perturb=0.05, every=2, init=fresh),
     "SNR": SNR(threshold=2, threshold_reset_freq=2, tau_max=3, init=fresh),
+    "UPGD": UPGD(sigma=0.1, step_size=0.05),
     "NoReset": NoReset(),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
 unit_method = pytest.mark.parametrize("name", ["CPR", "CBP", "ReDo", "ReGraMa", "SNR"])
+# Methods that change no parameter outside hidden units and kernels, in no step.
+confined_method = pytest.mark.parametrize(
+    "name", [name for name, method in METHODS.items() if method.resets or name == "NoReset"]
+)
+COPIES = {"UPGD": 1}  # of the parameters, in the states of methods that wrap the optimizer
 stateful_method = pytest.mark.parametrize("name", ["CPR", "CBP", "SNR"])
 
 
@@ -121,7 +128,7 @@ def bare():
 
 
 def assert_resets(name, state):
-    if name == "NoReset":
+    if not METHODS[name].resets:
         np.testing.assert_array_equal(state.log.numbers, 0)
     else:
         assert (state.log.resets >= 1).all()

@@ -43,7 +43,7 @@ class SNR(ResetMethod):
     """Replaces the units that have not fired for longer than their own past makes likely.
 
     A unit fires in a step if one of its features is positive, and it is reset when it has not fired
-    for τ steps. Every `threshold_reset_freq` steps, its τ is estimated anew from F, the distribution
+    for τ steps. Every `threshold_reset_freq` steps, its τ is estimated anew from the distribution F
     of its inter-firing times since the last estimate:
 
         τ ← clip(q if q < τ else expansion_factor · τ, 1, tau_max),  q = min {a : F(a) ≥ percentile}
