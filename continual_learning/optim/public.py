@@ -18,6 +18,7 @@ from continual_learning.optim.methods.redo import ReDo
 from continual_learning.optim.methods.regrama import ReGraMa
 from continual_learning.optim.methods.shrink_perturb import ShrinkAndPerturb
 from continual_learning.optim.methods.snr import SNR
+from continual_learning.optim.methods.trac import TRAC
 from continual_learning.optim.methods.upgd import UPGD
 from continual_learning.optim.moments import register_moments
 from continual_learning.optim.registry import register, registered
@@ -31,6 +32,7 @@ __all__ = [
     "CBP",
     "CPR",
     "SNR",
+    "TRAC",
     "UPGD",
     "Amount",
     "Kernel",

@@ -76,6 +76,7 @@ _ENTRIES: dict[str, Entry] = {
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
     "snr": _ours("snr", "SNR", "SNR"),
     "upgd": _ours("upgd", "UPGD", "UPGD", resets=False),
+    "trac": _ours("trac", "TRAC", "TRAC", resets=False),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""

@@ -13,6 +13,7 @@ from continual_learning.optim import (
     CBP,
     CPR,
     SNR,
+    TRAC,
     UPGD,
     NoReset,
     ReDo,
@@ -45,6 +46,7 @@ METHODS = {
     "ShrinkAndPerturb": ShrinkAndPerturb(shrink=0.1, perturb=0.05, every=2, init=fresh),
     "SNR": SNR(threshold=2, threshold_reset_freq=2, tau_max=3, init=fresh),
     "UPGD": UPGD(sigma=0.1, step_size=0.05),
+    "TRAC": TRAC(s_prev=0.1),
     "NoReset": NoReset(),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
@@ -53,7 +55,10 @@ unit_method = pytest.mark.parametrize("name", ["CPR", "CBP", "ReDo", "ReGraMa", 
 confined_method = pytest.mark.parametrize(
     "name", [name for name, method in METHODS.items() if method.resets or name == "NoReset"]
 )
-COPIES = {"UPGD": 1}  # of the parameters, in the states of methods that wrap the optimizer
+COPIES = {
+    "UPGD": 1,
+    "TRAC": 2,
+}  # of the parameters, in the states of methods that wrap the optimizer
 stateful_method = pytest.mark.parametrize("name", ["CPR", "CBP", "SNR"])
 
 
