@@ -21,7 +21,10 @@ from continual_learning.optim.methods.parseval import Parseval
 from continual_learning.optim.methods.redo import ReDo
 from continual_learning.optim.methods.regrama import ReGraMa
 from continual_learning.optim.methods.shrink_perturb import ShrinkAndPerturb
+from continual_learning.optim.methods.snr import SNR
 from continual_learning.optim.methods.spectral import SpectralRegularization
+from continual_learning.optim.methods.trac import TRAC
+from continual_learning.optim.methods.upgd import UPGD
 from continual_learning.optim.methods.weight_clipping import WeightClipping
 from continual_learning.optim.moments import register_moments
 from continual_learning.optim.occasions import Occasional
@@ -35,6 +38,9 @@ __all__ = [
     "BIN_WIDTH",
     "CBP",
     "CPR",
+    "SNR",
+    "TRAC",
+    "UPGD",
     "Amount",
     "Initial",
     "Kernel",

@@ -79,6 +79,9 @@ _ENTRIES: dict[str, Entry] = {
     "nap": _ours("nap", "NaP", "NaP", resets=False),
     "parseval": _ours("parseval", "Parseval", "Parseval", resets=False),
     "spectral": _ours("spectral", "SpectralRegularization", "Spectral", resets=False),
+    "snr": _ours("snr", "SNR", "SNR"),
+    "upgd": _ours("upgd", "UPGD", "UPGD", resets=False),
+    "trac": _ours("trac", "TRAC", "TRAC", resets=False),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""

@@ -177,6 +177,8 @@ def option_type(option: dataclasses.Field) -> tuple[tuple[type, ...], str]:
         return (int, float), "a number"
     if isinstance(option.default, bool):
         return (bool,), "true or false"
+    if isinstance(option.default, int):
+        return (int,), "an integer"
     return (str,), "text"
 
 

@@ -12,6 +12,9 @@ import pytest
 from continual_learning.optim import (
     CBP,
     CPR,
+    SNR,
+    TRAC,
+    UPGD,
     L2Init,
     NaP,
     NoReset,
@@ -46,6 +49,9 @@ METHODS = {
     "ReDo": ReDo(threshold=0.1, every=2, init=fresh),
     "ReGraMa": ReGraMa(threshold=0.1, every=2, init=fresh),
     "ShrinkAndPerturb": ShrinkAndPerturb(shrink=0.1, perturb=0.05, every=2, init=fresh),
+    "SNR": SNR(threshold=2, threshold_reset_freq=2, tau_max=3, init=fresh),
+    "UPGD": UPGD(sigma=0.1, step_size=0.05),
+    "TRAC": TRAC(s_prev=0.1),
     "NoReset": NoReset(),
     "L2Init": L2Init(strength=0.5),
     "WeightClipping": WeightClipping(kappa=0.5),
@@ -57,8 +63,10 @@ WRAPPERS = [name for name in METHODS if not METHODS[name].resets and name != "No
 """Methods that change every step and never reset."""
 every_method = pytest.mark.parametrize("name", METHODS)
 resetting_method = pytest.mark.parametrize("name", [n for n in METHODS if n not in WRAPPERS])
-unit_method = pytest.mark.parametrize("name", ["CPR", "CBP", "ReDo", "ReGraMa"])
-stateful_method = pytest.mark.parametrize("name", ["CPR", "CBP"])
+unit_method = pytest.mark.parametrize("name", ["CPR", "CBP", "ReDo", "ReGraMa", "SNR"])
+COPIES = {"L2Init": 1, "UPGD": 1, "TRAC": 2}
+"""Copies of the parameters in the states of methods that wrap the optimizer."""
+stateful_method = pytest.mark.parametrize("name", ["CPR", "CBP", "SNR"])
 
 
 def inner():
@@ -81,7 +89,7 @@ def network(seed=0, dtype=jnp.float32, sizes=SIZES):
 
 
 def stream(params, seed=0, steps=STEPS, units=UNITS):
-    """Gradients and features [steps, …]; unit `seed` of each hidden layer has little of either."""
+    """Gradients and features [steps, …]; unit `seed` of each hidden layer has hardly any."""
     rng = np.random.default_rng(100 + seed)
     grads = jax.tree.map(lambda p: rng.normal(size=(steps, *p.shape)), params)
     features = {}
@@ -89,7 +97,7 @@ def stream(params, seed=0, steps=STEPS, units=UNITS):
         layer = grads[f"layer_{i}"]["kernel"]
         features[name] = np.abs(rng.normal(size=(steps, 3, layer.shape[-1])))
         layer[..., seed] *= 1e-3
-        features[name][..., seed] *= 1e-3
+        features[name][..., seed] = 0
     dtype = jax.tree.leaves(params)[0].dtype
     return jax.tree.map(lambda x: x.astype(dtype), (grads, features))
 

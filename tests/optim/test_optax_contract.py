@@ -11,6 +11,7 @@ import pytest
 
 from continual_learning.optim import ShrinkAndPerturb, attach_reset_method, recognize_units
 from tests.optim.rollouts import (
+    COPIES,
     METHODS,
     STEPS,
     WRAPPERS,
@@ -23,6 +24,7 @@ from tests.optim.rollouts import (
     inner,
     jit,
     network,
+    resetting_method,
     run,
     shapes,
     stateful_method,
@@ -110,8 +112,8 @@ def test_map_params_finds_the_parameter_copies(name):
         tx, lambda _, spec: spec, state, specs, transform_non_params=lambda _: None
     )
     assert optax.tree.get(mapped, "mu") == optax.tree.get(mapped, "nu") == specs
-    copies = 3 if name == "L2Init" else 2
-    assert sorted(jax.tree.leaves(mapped)) == sorted(jax.tree.leaves(specs) * copies)
+    copies = 2 + COPIES.get(name, 0)
+    assert sorted(jax.tree.leaves(mapped)) == sorted(copies * jax.tree.leaves(specs))
 
 
 @every_method
@@ -184,7 +186,7 @@ def test_a_reset_is_exact_where_gradients_have_less_precision_than_parameters():
     np.testing.assert_array_equal(new["layer_0"]["bias"][0], 0)
 
 
-@every_method
+@resetting_method
 @pytest.mark.parametrize(
     "params",
     [jnp.array([-1.0, 10.0, 1.0]), jnp.array(2.0), (jnp.ones(3), {"scale": jnp.ones(())}), {}],
