@@ -13,6 +13,7 @@ from continual_learning.optim.method import (
 )
 from continual_learning.optim.methods.cbp import CBP
 from continual_learning.optim.methods.cpr import CPR
+from continual_learning.optim.methods.layer_reset import FullReset, LayerReset
 from continual_learning.optim.methods.no_reset import NoReset
 from continual_learning.optim.methods.redo import ReDo
 from continual_learning.optim.methods.regrama import ReGraMa
@@ -29,8 +30,10 @@ __all__ = [
     "CBP",
     "CPR",
     "Amount",
+    "FullReset",
     "Kernel",
     "Layer",
+    "LayerReset",
     "Link",
     "NoReset",
     "ReDo",

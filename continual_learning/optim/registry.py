@@ -74,6 +74,8 @@ _ENTRIES: dict[str, Entry] = {
     "redo": _ours("redo", "ReDo", "ReDo", "#CC79A7"),
     "regrama": _ours("regrama", "ReGraMa", "ReGraMa", "#E69F00"),
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
+    "layer_reset": _ours("layer_reset", "LayerReset", "Layer resets"),
+    "full_reset": _ours("layer_reset", "FullReset", "Full resets"),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""

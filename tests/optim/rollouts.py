@@ -12,6 +12,8 @@ import pytest
 from continual_learning.optim import (
     CBP,
     CPR,
+    FullReset,
+    LayerReset,
     NoReset,
     ReDo,
     ReGraMa,
@@ -41,6 +43,8 @@ METHODS = {
     "ReDo": ReDo(threshold=0.1, every=2, init=fresh),
     "ReGraMa": ReGraMa(threshold=0.1, every=2, init=fresh),
     "ShrinkAndPerturb": ShrinkAndPerturb(shrink=0.1, perturb=0.05, every=2, init=fresh),
+    "LayerReset": LayerReset(every=2, layers=2, init=fresh),
+    "FullReset": FullReset(every=2, init=fresh),
     "NoReset": NoReset(),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
@@ -123,7 +127,7 @@ def assert_resets(name, state):
         np.testing.assert_array_equal(state.log.numbers, 0)
     else:
         assert (state.log.resets >= 1).all()
-        assert (state.log.total > 0).all()
+        assert (state.log.total[-1 if name == "LayerReset" else 0 :] > 0).all()
 
 
 def assert_close(actual, expected, rtol=1e-5, atol=1e-6):

@@ -35,6 +35,8 @@ OTHER = {
     "ReDo": {"threshold": 0.9, "every": 1},
     "ReGraMa": {"threshold": 1.0, "every": 1},
     "ShrinkAndPerturb": {"shrink": 0.5, "perturb": 0.1, "every": 1},
+    "LayerReset": {"every": 1, "layers": 3},
+    "FullReset": {"every": 1},
     "NoReset": {},
 }
 
