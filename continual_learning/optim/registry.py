@@ -76,6 +76,7 @@ _ENTRIES: dict[str, Entry] = {
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
     "layer_reset": _ours("layer_reset", "LayerReset", "Layer resets"),
     "full_reset": _ours("layer_reset", "FullReset", "Full resets"),
+    "fire": _ours("fire", "FIRE", "FIRE"),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""

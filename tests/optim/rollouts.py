@@ -12,6 +12,7 @@ import pytest
 from continual_learning.optim import (
     CBP,
     CPR,
+    FIRE,
     FullReset,
     LayerReset,
     NoReset,
@@ -45,6 +46,7 @@ METHODS = {
     "ShrinkAndPerturb": ShrinkAndPerturb(shrink=0.1, perturb=0.05, every=2, init=fresh),
     "LayerReset": LayerReset(every=2, layers=2, init=fresh),
     "FullReset": FullReset(every=2, init=fresh),
+    "FIRE": FIRE(every=2, iterations=3),
     "NoReset": NoReset(),
 }
 every_method = pytest.mark.parametrize("name", METHODS)

@@ -37,6 +37,7 @@ OTHER = {
     "ShrinkAndPerturb": {"shrink": 0.5, "perturb": 0.1, "every": 1},
     "LayerReset": {"every": 1, "layers": 3},
     "FullReset": {"every": 1},
+    "FIRE": {"every": 1, "iterations": 5},
     "NoReset": {},
 }
 
