@@ -13,6 +13,7 @@ from continual_learning.optim.method import (
 )
 from continual_learning.optim.methods.cbp import CBP
 from continual_learning.optim.methods.cpr import CPR
+from continual_learning.optim.methods.dash import DASH
 from continual_learning.optim.methods.fire import FIRE
 from continual_learning.optim.methods.layer_reset import FullReset, LayerReset
 from continual_learning.optim.methods.no_reset import NoReset
@@ -30,6 +31,7 @@ __all__ = [
     "BIN_WIDTH",
     "CBP",
     "CPR",
+    "DASH",
     "FIRE",
     "Amount",
     "FullReset",

@@ -77,6 +77,7 @@ _ENTRIES: dict[str, Entry] = {
     "layer_reset": _ours("layer_reset", "LayerReset", "Layer resets"),
     "full_reset": _ours("layer_reset", "FullReset", "Full resets"),
     "fire": _ours("fire", "FIRE", "FIRE"),
+    "dash": _ours("dash", "DASH", "DASH"),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""

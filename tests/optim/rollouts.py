@@ -12,6 +12,7 @@ import pytest
 from continual_learning.optim import (
     CBP,
     CPR,
+    DASH,
     FIRE,
     FullReset,
     LayerReset,
@@ -46,7 +47,8 @@ METHODS = {
     "ShrinkAndPerturb": ShrinkAndPerturb(shrink=0.1, perturb=0.05, every=2, init=fresh),
     "LayerReset": LayerReset(every=2, layers=2, init=fresh),
     "FullReset": FullReset(every=2, init=fresh),
-    "FIRE": FIRE(every=2, iterations=3),
+    "FIRE": FIRE(every=2, iterations=3, init=fresh),
+    "DASH": DASH(every=2, steps=2, init=fresh),
     "NoReset": NoReset(),
 }
 every_method = pytest.mark.parametrize("name", METHODS)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import strategies as st
 
 from continual_learning.optim import FIRE, Kernel, UnitGraph, attach_reset_method, sequential_units
-from tests.optim.rollouts import assert_close, inner, jit, network, rollout, stream
+from tests.optim.rollouts import assert_close, fresh, inner, jit, network, rollout, stream
 
 NAMES = ("conv", "a", "b", "c")
 
@@ -43,7 +43,7 @@ def test_golden(layout, golden, close):
 
     @jit
     def act(params, iterations):
-        method = dataclasses.replace(FIRE(), iterations=iterations)
+        method = dataclasses.replace(FIRE(init=fresh), iterations=iterations)
         tx = attach_reset_method(tx=optax.sgd(0.0), reset_method=method, units=graph)
         updates, _ = tx.update(params, tx.init(params), params, task=1)
         return optax.apply_updates(params, updates)
@@ -68,7 +68,7 @@ def act(method, params, graph=None, moments=None):
 @functools.cache
 def act_on(rows, columns):
     def run(w, iterations):
-        method = dataclasses.replace(FIRE(), iterations=iterations)
+        method = dataclasses.replace(FIRE(init=fresh), iterations=iterations)
         return act(method, {"kernel": w})[0]["kernel"]
 
     return jit(run)
@@ -109,7 +109,7 @@ def test_copies_of_a_kernel_are_isometries_of_their_own():
     params = {"w": w}
     kernel = Kernel("w", inputs=(2, 3), outputs=(1,), copies=(0,))
     graph = UnitGraph((), (kernel,), {"w": w.shape}, jax.tree.structure(params))
-    new, _ = jit(lambda params: act(FIRE(iterations=12), params, graph))(params)
+    new, _ = jit(lambda params: act(FIRE(iterations=12, init=fresh), params, graph))(params)
     expected = np.stack([nearest.T for _, nearest in pairs]).reshape(w.shape)
     np.testing.assert_allclose(new["w"], np.sqrt(3 / 4) * expected, atol=1e-4)
 
@@ -117,7 +117,7 @@ def test_copies_of_a_kernel_are_isometries_of_their_own():
 @pytest.mark.parametrize("reset_moments", [True, False])
 def test_biases_stay_and_moments_restart_by_an_option(reset_moments):
     params = network()
-    method = FIRE(reset_moments=reset_moments)
+    method = FIRE(reset_moments=reset_moments, init=fresh)
     ones = jax.tree.map(jnp.ones_like, params)
     new, state = jit(lambda p: act(method, p, moments=ones))(params)
     for name, layer in params.items():
@@ -132,7 +132,7 @@ def test_numbers_may_differ_between_lanes_and_nothing_happens_between_acts():
     data = stream(params)
 
     def run(every, iterations):
-        method = dataclasses.replace(FIRE(every=1), every=every, iterations=iterations)
+        method = dataclasses.replace(FIRE(every=1, init=fresh), every=every, iterations=iterations)
         return rollout(attach_reset_method(tx=inner(), reset_method=method), params, data)
 
     every, iterations = np.array([1, 2, 3, 99]), np.array([4, 10, 0, 10])

@@ -38,6 +38,7 @@ OTHER = {
     "LayerReset": {"every": 1, "layers": 3},
     "FullReset": {"every": 1},
     "FIRE": {"every": 1, "iterations": 5},
+    "DASH": {"every": 3, "alpha": 0.5, "lam": 0.1, "steps": 1},
     "NoReset": {},
 }
 
