@@ -51,7 +51,7 @@ def test_golden(golden, close, precision):
         updates, state = optimizer(*numbers).update(grads, state, params, task=task)
         return optax.apply_updates(params, updates), state
 
-    state = optimizer(0.3, 0.3).init(params)
+    state = jit(optimizer(0.3, 0.3).init)(params)
     for i, numbers in enumerate(zip(g["alpha"], g["lam"], strict=True)):
         old = params = layers(g, f"old{i}", layout)
         for batch in range(3):
@@ -136,10 +136,9 @@ def test_training_by_hand(tasks):
 def test_the_log_counts_the_share_that_units_lose():
     params = network()
     grads, _ = stream(params, steps=6)
-    _, state = training()(DASH(init=fresh), params, grads, np.array([0, 0, 0, 0, 0, 1], np.int32))
-    plain, _ = training()(
-        DASH(init=fresh, lam=1.0), params, grads, np.array([0, 0, 0, 0, 0, 1], np.int32)
-    )
+    tasks = np.array([0, 0, 0, 0, 0, 1], np.int32)
+    _, state = training()(DASH(init=fresh), params, grads, tasks)
+    plain, _ = training()(DASH(init=fresh, lam=1.0), params, grads, tasks)
     lost = []
     for name in ("layer_0", "layer_1"):
         before = jax.tree.map(lambda x: x[-1], plain[name])
@@ -224,9 +223,8 @@ def test_numbers_may_differ_between_lanes():
     data = stream(params)
 
     def run(every, alpha, lam, steps):
-        method = dataclasses.replace(
-            DASH(every=1, init=fresh), every=every, alpha=alpha, lam=lam, steps=steps
-        )
+        numbers = {"every": every, "alpha": alpha, "lam": lam, "steps": steps}
+        method = dataclasses.replace(DASH(every=1, init=fresh), **numbers)
         return rollout(attach_reset_method(tx=inner(), reset_method=method), params, data)
 
     every, steps = np.array([1, 2, 3, 99]), np.array([1, 2, 1, 1])

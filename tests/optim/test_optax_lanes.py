@@ -36,7 +36,7 @@ OTHER = {
     "ReGraMa": {"threshold": 1.0, "every": 1},
     "ShrinkAndPerturb": {"shrink": 0.5, "perturb": 0.1, "every": 1},
     "LayerReset": {"every": 1, "layers": 3},
-    "FullReset": {"every": 1},
+    "FullReset": {"every": 3},
     "FIRE": {"every": 1, "iterations": 5},
     "DASH": {"every": 3, "alpha": 0.5, "lam": 0.1, "steps": 1},
     "NoReset": {},
