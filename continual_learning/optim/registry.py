@@ -74,7 +74,8 @@ _ENTRIES: dict[str, Entry] = {
     "redo": _ours("redo", "ReDo", "ReDo", "#CC79A7"),
     "regrama": _ours("regrama", "ReGraMa", "ReGraMa", "#E69F00"),
     "shrink_perturb": _ours("shrink_perturb", "ShrinkAndPerturb", "Shrink & Perturb", "#56B4E9"),
-    "layer_reset": _ours("layer_reset", "LayerReset", "Layer resets"),
+    # The output layer has no units: its reset alone must not pass for a method that never acted.
+    "layer_reset": _ours("layer_reset", "LayerReset", "Layer resets", resets=False),
     "full_reset": _ours("layer_reset", "FullReset", "Full resets"),
     "fire": _ours("fire", "FIRE", "FIRE"),
     "dash": _ours("dash", "DASH", "DASH"),
