@@ -32,7 +32,8 @@ class LayerReset(Occasional):
     default here), all heads after the encoder for DrQ, and all for SAC (`FullReset`).
 
     Kernels at distance 1 are those of the output layer, of all heads; a kernel that others read
-    is one farther than the farthest of these. A norm starts over if all producers of its units do.
+    is one farther than the farthest of these. A norm starts over if all producers of its units do;
+    parameters of no layer stay. The log counts units, of which the output layer has none.
 
     Attributes:
       every: steps between resets; None resets in the first step of every task but the first.
