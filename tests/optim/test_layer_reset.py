@@ -182,6 +182,19 @@ def test_distances_of_heads_residuals_and_norms():
             np.testing.assert_array_equal(new["params"]["norm"]["bias"], 0)
 
 
+def test_queries_and_keys_count_with_the_values():
+    rng = np.random.default_rng(0)
+    params = {n: jnp.asarray(rng.normal(size=(3, 3)), jnp.float32) for n in "iqkvo"}
+
+    def apply(p, x):
+        x = jnp.tanh(x @ p["i"])
+        q, k, v = (x @ p[n] for n in "qkv")
+        return jax.nn.softmax(jnp.einsum("btc,bsc->bts", q, k)) @ v @ p["o"]
+
+    graph = trace_units(apply, params, jnp.ones((2, 4, 3)))
+    assert distances(graph) == {"o": 1, "v": 2, "k": 2, "q": 2, "i": 3}
+
+
 def test_a_full_reset_draws_all_layers():
     params = network()
     tx = attach_reset_method(tx=optax.sgd(0.0), reset_method=FullReset(init=fresh))
