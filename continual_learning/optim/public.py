@@ -14,7 +14,10 @@ from continual_learning.optim.method import (
 )
 from continual_learning.optim.methods.cbp import CBP
 from continual_learning.optim.methods.cpr import CPR
+from continual_learning.optim.methods.dash import DASH
+from continual_learning.optim.methods.fire import FIRE
 from continual_learning.optim.methods.l2_init import L2Init
+from continual_learning.optim.methods.layer_reset import FullReset, LayerReset
 from continual_learning.optim.methods.nap import NaP
 from continual_learning.optim.methods.no_reset import NoReset
 from continual_learning.optim.methods.parseval import Parseval
@@ -38,14 +41,18 @@ __all__ = [
     "BIN_WIDTH",
     "CBP",
     "CPR",
+    "DASH",
+    "FIRE",
     "SNR",
     "TRAC",
     "UPGD",
     "Amount",
+    "FullReset",
     "Initial",
     "Kernel",
     "L2Init",
     "Layer",
+    "LayerReset",
     "Link",
     "NaP",
     "NoReset",

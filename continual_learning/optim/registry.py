@@ -82,6 +82,11 @@ _ENTRIES: dict[str, Entry] = {
     "snr": _ours("snr", "SNR", "SNR"),
     "upgd": _ours("upgd", "UPGD", "UPGD", resets=False),
     "trac": _ours("trac", "TRAC", "TRAC", resets=False),
+    # The output layer has no units: its reset alone must not pass for a method that never acted.
+    "layer_reset": _ours("layer_reset", "LayerReset", "Layer resets", resets=False),
+    "full_reset": _ours("layer_reset", "FullReset", "Full resets"),
+    "fire": _ours("fire", "FIRE", "FIRE"),
+    "dash": _ours("dash", "DASH", "DASH"),
 }
 OURS = tuple(_ENTRIES)
 """Names of the methods that come with this package."""
