@@ -104,7 +104,7 @@ def test_contribution_where_a_dense_layer_reads_both_halves_of_channels():
     name = graph.names[0]
     z = np.abs(features[name]).reshape(2, 2, 3, 2, 2).mean((0, 3))  # of both halves
     w = np.abs(leaves["params/hidden_0/kernel"]).reshape(3, 2, 2, 2, 3)  # column, half, unit, row
-    expected = [np.mean(w[:, :, u] * z[:, :, u].T[:, None]) for u in (0, 1)]
+    expected = [np.mean(w[:, :, u] * z[:, :, u].T[:, None, :, None]) for u in (0, 1)]
     np.testing.assert_allclose(found[name], expected, rtol=1e-5)
     with pytest.raises(ValueError, match="has 3 positions, but 'params/hidden_0/kernel' reads 6"):
         contribution(graph, leaves, features | {name: jnp.ones((2, 3, 2))}, jnp.float32)
