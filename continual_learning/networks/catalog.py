@@ -30,6 +30,11 @@ class Networks(Factor):
         False, help="a LayerNorm before the activation of every hidden dense layer"
     )
 
+    @property
+    def fresh_init(self) -> str:
+        """The initializer by which resets draw fresh kernels, unless a method names another."""
+        return self.init
+
     def build(
         self,
         role: Role,
@@ -50,7 +55,47 @@ class Networks(Factor):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MLPs(Networks):
+class Perceptrons(Networks):
+    """The fields that all descriptions of multi-layer perceptrons share."""
+
+    activation: Activation = field("relu", help="nonlinearity of the hidden layers")
+    fourier: int = field(
+        0,
+        most=bounds.UNITS,
+        help="number of learned Fourier features per input, beside the inputs; 0 for none",
+    )
+    fourier_scale: float = field(
+        0.01, positive=True, help="standard deviation of the initial kernel of Fourier features"
+    )
+
+    @property
+    def fresh_init(self) -> str:
+        """The initializer by which resets draw fresh kernels, unless a method names another.
+
+        The kernel of Fourier features has a scale of its own, which `init` does not know.
+        """
+        return "as_initialized" if self.fourier else self.init
+
+    def _made(self, hidden: tuple[int, ...], outputs: int) -> nn.Module:
+        from continual_learning.networks.mlp import MLP
+
+        return MLP(
+            hidden,
+            outputs,
+            self.activation,
+            self.init,
+            self.layer_norm,
+            self.fourier,
+            self.fourier_scale,
+        )
+
+    def _check(self) -> None:
+        if self.fourier < 0:
+            raise StudyError(f"fourier must be at least 0, got {self.fourier}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MLPs(Perceptrons):
     """Multi-layer perceptrons, all of the same sizes."""
 
     kind: ClassVar[str] = "mlp"
@@ -58,7 +103,6 @@ class MLPs(Networks):
     hidden: tuple[int, ...] = field(
         (256, 256, 256), positive=True, most=bounds.UNITS, help="units of the hidden layers"
     )
-    activation: Activation = field("relu", help="nonlinearity of the hidden layers")
 
     def build(
         self,
@@ -69,16 +113,15 @@ class MLPs(Networks):
         sample_scores: bool = False,
     ) -> nn.Module:
         """Return a perceptron."""
-        from continual_learning.networks.mlp import MLP
-
-        return MLP(self.hidden, outputs, self.activation, self.init, self.layer_norm)
+        return self._made(self.hidden, outputs)
 
     def _check(self) -> None:
+        super()._check()
         bounds.check_layers("hidden", self.hidden)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ActorCriticMLPs(Networks):
+class ActorCriticMLPs(Perceptrons):
     """Multi-layer perceptrons, with other sizes for the policy than for critics."""
 
     kind: ClassVar[str] = "actor_critic"
@@ -101,12 +144,10 @@ class ActorCriticMLPs(Networks):
         sample_scores: bool = False,
     ) -> nn.Module:
         """Return a perceptron of the sizes for its role."""
-        from continual_learning.networks.mlp import MLP
-
-        hidden = self.policy_hidden if role == "policy" else self.value_hidden
-        return MLP(hidden, outputs, self.activation, self.init, self.layer_norm)
+        return self._made(self.policy_hidden if role == "policy" else self.value_hidden, outputs)
 
     def _check(self) -> None:
+        super()._check()
         for name in ("policy_hidden", "value_hidden"):
             bounds.check_layers(name, getattr(self, name))
 
@@ -123,6 +164,7 @@ class CNNs(Networks):
     hidden: tuple[int, ...] = field(
         (128,), positive=True, most=bounds.UNITS, help="units of the hidden layers"
     )
+    activation: Activation = field("relu", help="nonlinearity of the hidden layers")
 
     def build(
         self,
@@ -145,6 +187,7 @@ class CNNs(Networks):
             self.channels,
             self.hidden,
             outputs,
+            activation=self.activation,
             kernel_init=self.init,
             layer_norm=self.layer_norm,
             plain=sample_scores,

@@ -24,7 +24,7 @@ class CNN(nn.Module):
       hidden: widths of the hidden dense layers.
       outputs: width of the output layer.
       size: height and width of the kernels; odd.
-      activation: "relu", "swish", "tanh" or "gelu".
+      activation: "relu", "swish", "tanh", "gelu" or "crelu".
       kernel_init: name of the initializer of all kernels; biases start at 0.
       layer_norm: whether a LayerNorm stands before the activation of every hidden dense layer.
       plain: whether convolutions are ordinary ones (see `Conv`).

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from continual_learning.optim.fresh import INITIALIZERS
+
+
+def crelu(x: jax.Array) -> jax.Array:
+    """Return the concatenated rectifier [relu(x), relu(−x)]: […, units] -> […, 2·units].
+
+    Both halves are one array when they are rectified, so that the features of a unit are both.
+
+    References:
+      Shang et al., Understanding and Improving Convolutional Neural Networks via Concatenated
+      Rectified Linear Units, 2016 (arXiv 1603.05201).
+      Abbas et al., Loss of Plasticity in Continual Deep Reinforcement Learning, 2023 (arXiv
+      2303.07507).
+    """
+    return nn.relu(jnp.concatenate([x, -x], axis=-1))
+
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "relu": nn.relu,
     "swish": nn.swish,
     "tanh": nn.tanh,
     "gelu": nn.gelu,
+    "crelu": crelu,
 }
 
 
@@ -29,6 +47,32 @@ def activation(name: str) -> Callable[[jax.Array], jax.Array]:
     if name not in ACTIVATIONS:
         raise ValueError(f"Unknown activation {name!r}. Valid: {', '.join(ACTIVATIONS)}.")
     return ACTIVATIONS[name]
+
+
+def fourier_features(x: jax.Array, number: int, scale: float) -> jax.Array:
+    """Return x beside sines and cosines of a learned kernel's product with it.
+
+    A unit of the layer `fourier`, which belongs to the module that calls this, owns its sine and
+    its cosine. A shift by a quarter turn makes one of the other, so that the features of a unit are
+    both.
+
+    Args:
+      x: […, inputs].
+      number: the number of sines and cosines per input.
+      scale: the standard deviation of the initial kernel.
+
+    Returns:
+      […, inputs + 2·⌈number·inputs/2⌉].
+
+    References:
+      Li & Pathak, Functional Regularization for Reinforcement Learning via Learned Fourier
+      Features, 2021 (arXiv 2112.03257).
+    """
+    width = math.ceil(number * x.shape[-1] / 2)
+    init = nn.initializers.normal(scale)
+    angle = 2 * math.pi * nn.Dense(width, use_bias=False, kernel_init=init, name="fourier")(x)
+    waves = jnp.sin(jnp.concatenate([angle, angle + math.pi / 2], axis=-1))
+    return jnp.concatenate([x, waves], axis=-1)
 
 
 def dense(
@@ -59,14 +103,16 @@ def dense(
 
 
 class MLP(nn.Module):
-    """Dense layers `hidden_0`, `hidden_1`, … and `output`.
+    """Dense layers `hidden_0`, `hidden_1`, … and `output`, after a layer `fourier` if it is wanted.
 
     Attributes:
       hidden: widths of the hidden layers.
       outputs: width of the output layer.
-      activation: "relu", "swish", "tanh" or "gelu".
-      kernel_init: name of the initializer of all kernels; biases start at 0.
+      activation: "relu", "swish", "tanh", "gelu" or "crelu".
+      kernel_init: name of the initializer of all kernels but that of `fourier`; biases start at 0.
       layer_norm: whether a LayerNorm `norm_0`, … stands before every activation.
+      fourier: number of learned Fourier features per input, beside the inputs; 0 for none.
+      fourier_scale: standard deviation of the initial kernel of `fourier`.
     """
 
     hidden: Sequence[int]
@@ -74,14 +120,20 @@ class MLP(nn.Module):
     activation: str = "relu"
     kernel_init: str = "lecun_normal"
     layer_norm: bool = False
+    fourier: int = 0
+    fourier_scale: float = 0.01
 
     def __post_init__(self):
         initializer(self.kernel_init)
         activation(self.activation)
+        if self.fourier < 0:
+            raise ValueError(f"fourier must be at least 0, got {self.fourier}.")
         super().__post_init__()
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """Apply the network: […, features] -> […, outputs]."""
         init, act = initializer(self.kernel_init), activation(self.activation)
+        if self.fourier:
+            x = fourier_features(x, self.fourier, self.fourier_scale)
         return dense(x, self.hidden, self.outputs, act, init, self.layer_norm)

@@ -9,10 +9,21 @@ try:
         DiagonalGaussian,
         TanhGaussian,
     )
+    from continual_learning.networks.injection import PlasticityInjection, inject, trainable
     from continual_learning.networks.mlp import MLP, initializer
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"The networks need {error.name}: {installation.command('flax')}.", name=error.name
     ) from None
 
-__all__ = ["CNN", "MLP", "Categorical", "DiagonalGaussian", "TanhGaussian", "initializer"]
+__all__ = [
+    "CNN",
+    "MLP",
+    "Categorical",
+    "DiagonalGaussian",
+    "PlasticityInjection",
+    "TanhGaussian",
+    "initializer",
+    "inject",
+    "trainable",
+]

@@ -1,6 +1,7 @@
 """The public names of `continual_learning.optim`, which imports them when one is used."""
 
 from continual_learning.optim.attach import ResetState, attach_reset_method
+from continual_learning.optim.churn import reduce_churn
 from continual_learning.optim.links import Kernel, Layer, Link
 from continual_learning.optim.log import BIN_WIDTH, BINS, ResetLog
 from continual_learning.optim.method import (
@@ -72,6 +73,7 @@ __all__ = [
     "choice",
     "periodic",
     "recognize_units",
+    "reduce_churn",
     "register",
     "register_moments",
     "registered",

@@ -95,8 +95,9 @@ def contribution(graph: UnitGraph, params: Arrays, features: Arrays, dtype: Any)
             if link.position is None:
                 total += link.collect(sums, layer.size) * overall
             else:
-                _check_positions(layer, link, link.position, magnitude)
-                at = jnp.mean(magnitude, axis=0, dtype=dtype).reshape(-1)
+                read = _positions(layer, link, link.position, magnitude)
+                at = jnp.mean(magnitude, axis=0, dtype=dtype).reshape(read, -1, layer.size)
+                at = jnp.mean(at, axis=1).reshape(-1)
                 where = np.where(link.index < 0, 0, link.position * layer.size + link.index)
                 total += link.collect(sums * at[where], layer.size)
         return total / jnp.asarray(np.maximum(entries, 1), dtype)
@@ -104,13 +105,20 @@ def contribution(graph: UnitGraph, params: Arrays, features: Arrays, dtype: Any)
     return graph.pack(map(of, graph.layers))
 
 
-def _check_positions(layer: Layer, link: Link, position: np.ndarray, feature: jax.Array) -> None:
+def _positions(layer: Layer, link: Link, position: np.ndarray, feature: jax.Array) -> int:
+    """Return the number of positions that a link reads; raise an error if features have others.
+
+    A unit may have several features at a position, all of which are read there: the two halves of
+    a concatenated rectifier, which lie side by side.
+    """
     given, read = int(np.prod(feature.shape[1:-1])), int(position.max()) + 1
-    if given != read:
+    several = int(np.sum(link.index >= 0)) // (read * layer.size)
+    if given not in (read, several * read):
         raise ValueError(
             f"features[{layer.name!r}] of shape {list(feature.shape)} has {given} positions, but "
             f"{link.param!r} reads {read}. If pooling lies between, give the features after it."
         )
+    return read
 
 
 def normalized(graph: UnitGraph, score: jax.Array, eps: float) -> jax.Array:

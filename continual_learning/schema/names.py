@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Activation = Literal["relu", "swish", "tanh", "gelu"]
+Activation = Literal["relu", "swish", "tanh", "gelu", "crelu"]
 """Activations of hidden layers; `networks.mlp.ACTIVATIONS` has the functions."""
 
 Init = Literal["he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "glorot_uniform"]

@@ -41,7 +41,7 @@ def optimizers(experiment: Experiment, method: str) -> Optimizers:
             return methods.transformation(
                 chosen,
                 units,
-                init=experiment.networks.init,
+                init=experiment.networks.fresh_init,
                 key=key,
                 hyper=hyper,
                 histogram=histogram,

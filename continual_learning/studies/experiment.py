@@ -31,15 +31,21 @@ FACTORS = ("stream", "agent", "networks")
 class MethodSpec:
     """A base optimizer, and the reset method around it.
 
-    `studies.methods.check` checks the options of the reset method, because it knows its class.
+    `studies.methods.check` checks the optimizer and the options of the reset method, because it
+    imports both.
     """
 
-    optimizer: Literal["adam", "adamw", "muon"] = field("adam", help="base optimizer")
+    optimizer: str = field(
+        "adam",
+        help="base optimizer: adam, adamw, muon, any other of optax (sgd, lion), any of "
+        "optax.contrib (contrib.prodigy), kron or soap",
+    )
     learning_rate: float = field(1e-3, positive=True, help="learning rate of the base optimizer")
     eps_root: float | None = field(
         None,
         positive=True,
-        help="constant that Adam, and Muon's Adam part, adds to the second moment under the root",
+        help="constant that Adam, optimizers like it and Muon's Adam part add to the second moment "
+        "under the root",
     )
     clip: float | None = field(
         None, positive=True, help="global norm to which gradients are clipped before the optimizer"

@@ -13,14 +13,8 @@ from continual_learning.optim.method import choice_of, number_names
 from continual_learning.schema import bounds
 from continual_learning.schema.errors import StudyError, unknown
 from continual_learning.schema.fields import Field, fields_of
+from continual_learning.studies import optimizers
 from continual_learning.studies.experiment import Experiment, MethodSpec, Option, located
-
-_OPTIMIZERS: dict[str, Callable[[Any, float], optax.GradientTransformation]] = {
-    "adam": lambda rate, eps_root: optax.adam(rate, eps_root=eps_root),
-    "adamw": lambda rate, eps_root: optax.adamw(rate, eps_root=eps_root),
-    # Muon trains the kernels of two axes, and Adam trains all other parameters.
-    "muon": lambda rate, eps_root: optax.contrib.muon(rate, adam_eps_root=eps_root),
-}
 
 
 def transformation(
@@ -50,8 +44,8 @@ def transformation(
     numbers = dict(hyper or {})
     learning_rate = numbers.pop("learning_rate", method.learning_rate)
     clip = numbers.pop("clip", method.clip)
-    eps_root = numbers.pop("eps_root", method.eps_root or 0.0)
-    inner = _OPTIMIZERS[method.optimizer](learning_rate, eps_root)
+    eps_root = numbers.pop("eps_root", method.eps_root)
+    inner = optimizers.make(method.optimizer, learning_rate, eps_root)
     if clip is not None:
         inner = optax.chain(optax.clip_by_global_norm(clip), inner)
     reset = reset_method(method.reset, {**method.options, **numbers}, init=init, key=key)
@@ -91,9 +85,10 @@ def option_names(cls: type[ResetMethod]) -> list[str]:
 
 
 def check(experiment: Experiment) -> None:
-    """Raise a StudyError if an option of a reset method, or a number of `lanes`, is not valid.
+    """Raise a StudyError if an optimizer, an option of a reset method or a number is not valid.
 
-    Descriptions are made without this check, because it imports the classes of the methods.
+    The numbers are those of `lanes`. Descriptions are made without this check, because it imports
+    the optimizers and the classes of the methods.
     """
     for name in experiment.methods:
         check_method(experiment, name)
@@ -110,10 +105,11 @@ def check(experiment: Experiment) -> None:
 
 
 def check_method(experiment: Experiment, name: str) -> None:
-    """Raise a StudyError if the reset method of one method does not take its options."""
+    """Raise a StudyError if a method's optimizer or the options of its reset are not valid."""
     method = experiment.methods[name]
-    if method.reset is not None:
-        with located(f"methods.{name}"):
+    with located(f"methods.{name}"):
+        optimizers.check(method.optimizer, eps_root=method.eps_root is not None)
+        if method.reset is not None:
             check_options(method.reset, method.options)
 
 
@@ -154,6 +150,9 @@ def check_lanes(
     fields = {
         name: fields_of(MethodSpec)[name] for name in ("learning_rate", "clip", "eps_root")
     } | dict(others)
+    if "eps_root" in lanes:
+        with located("lanes"):
+            optimizers.check(method.optimizer, eps_root=True)
     for name, values in lanes.items():
         if name not in (*own, *fields):
             raise unknown("number of the method", name, [*own, *fields])

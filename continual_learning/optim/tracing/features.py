@@ -33,7 +33,8 @@ def with_features(graph: UnitGraph, apply_fn: Callable[..., Any]) -> Callable[..
         def arrays(layers: list[list[_Part]]) -> Arrays:
             return dict(zip(graph.names, (_joined(parts, taken) for parts in layers), strict=True))
 
-        return out, arrays(plan.after), arrays(plan.before)
+        after, before = arrays(plan.after), arrays(plan.before)
+        return out, after, {name: _at_places_of(after[name], z) for name, z in before.items()}
 
     return apply_with_features
 
@@ -158,6 +159,18 @@ def _batch_axis(program: Program, value: Activation, slot: Slot) -> int | None:
         if constant_along(value.labels, [axis]) and constant_along(value.position, [axis]):
             return axis
     return None
+
+
+def _at_places_of(feature: jax.Array, preactivation: jax.Array) -> jax.Array:
+    """Return the pre-activations, repeated where units have several features of each.
+
+    A concatenated rectifier, for instance, has two halves.
+    """
+    wanted, given = (int(np.prod(x.shape[1:-1])) for x in (feature, preactivation))
+    if wanted <= given or wanted % given:
+        return preactivation
+    z = preactivation.reshape(len(preactivation), given, -1)
+    return jnp.repeat(z, wanted // given, axis=1).reshape(feature.shape)
 
 
 def _joined(parts: list[_Part], taken: Taken) -> jax.Array:
