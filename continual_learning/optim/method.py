@@ -80,7 +80,7 @@ class Step(NamedTuple):
     params: Params
     features: Mapping[str, jax.Array]
     sample_scores: Mapping[str, jax.Array]
-    task: jax.Array | np.ndarray
+    task: jax.Array | np.ndarray = np.zeros((), np.int32)
 
 
 class Initial(NamedTuple):
