@@ -175,7 +175,7 @@ def test_numbers_may_be_traced():
 
 def test_an_integer_that_is_fixed_when_a_program_is_traced():
     methods.check_options("snr", {"tau_max": 5})
-    with pytest.raises(StudyError, match="tau_max of snr must be an integer, got 5.5"):
+    with pytest.raises(StudyError, match="tau_max of snr must be an integer"):
         methods.check_options("snr", {"tau_max": 5.5})
 
 
