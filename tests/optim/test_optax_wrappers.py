@@ -288,7 +288,7 @@ def test_flax_train_state(name):
 
     @jit
     def train(params, data):
-        needs = name in ("CBP", "ReDo")
+        needs = "features" in METHODS[name].requires
         kind = names["ResetTrainState"] if needs else train_state.TrainState
         state = kind.create(apply_fn=None, params=params, tx=attach(name))
 

@@ -153,13 +153,13 @@ def test_noise_has_the_given_deviation_and_differs_between_steps_entries_and_see
     assert not np.array_equal(other.inner.key, state.inner.key)
 
 
-@pytest.mark.parametrize("level", ["weight", "unit"])
-def test_lanes_with_other_numbers_equal_single_runs(level):
+def test_lanes_with_other_numbers_equal_single_runs():
+    """At the level of units; tests/optim/test_optax_lanes.py has the level of weights."""
     params = network()
     data = stream(params)
 
     def trained(sigma, beta, gain):
-        method = UPGD(sigma, beta, step_size=0.05, gain=gain, level=level)
+        method = UPGD(sigma, beta, step_size=0.05, gain=gain, level="unit")
         return rollout(attach_reset_method(tx=optax.sgd(0.05), reset_method=method), params, data)
 
     numbers = jnp.array([[0.1, 0.2], [0.9, 0.5], [1.0, 2.0]])

@@ -173,6 +173,12 @@ def test_numbers_may_be_traced():
         )
 
 
+def test_an_integer_that_is_fixed_when_a_program_is_traced():
+    methods.check_options("snr", {"tau_max": 5})
+    with pytest.raises(StudyError, match="tau_max of snr must be an integer"):
+        methods.check_options("snr", {"tau_max": 5.5})
+
+
 def test_unknown_numbers():
     with pytest.raises(StudyError, match=r"option of cpr 'max_rest'\. Did you mean"):
         methods.transformation(PRESETS["cpr"], units(), init="he_uniform", hyper={"max_rest": 1})

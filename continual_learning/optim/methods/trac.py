@@ -58,9 +58,9 @@ class TRACState(NamedTuple):
 class TRAC(ResetMethod):
     """Scales the way from the initial weights by a number that online learning tunes.
 
-    Where gradients point back to the initial weights θ_ref, the scale S shrinks, as by a strong
-    regularization; where they point away, it grows, exponentially at first. With the step v of the
-    inner optimizer, the gradient g and h = ⟨g, Δ⟩, with Δ as it was at these parameters,
+    Where descent leads back to the initial weights θ_ref, the scale S shrinks, as by a strong
+    regularization; where it leads on, S grows, exponentially at first. With the step v of the inner
+    optimizer, the gradient g and h = ⟨g, Δ⟩, before v is added,
 
         Δ ← Δ·S/(S + eps) + v (0 + v if S ≤ 0),  θ = θ_ref + max(S, 0)·Δ,  S = Σ_β s
         s = s_prev / erfi(1/√2) · erfi(σ / (√(2V) + eps)),  σ ← β·σ − h,  V ← β²·V + h²
