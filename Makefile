@@ -11,7 +11,8 @@ BIN := .venv/bin
 ALL := .venv/.installed
 DEMO := $(if $(wildcard $(ALL)),$(ALL),.venv/.installed-demo)
 # JAX uses several threads in each process, so more workers than this only get in each other's way.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 -rs
+# A file's tests share programs that take long to compile, so that one worker runs all of them.
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile -rs
 
 # Its theme would print a notice about a coming version of MkDocs.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs

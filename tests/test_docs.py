@@ -80,6 +80,20 @@ PYTHON_ELSEWHERE = {
 }
 """Pages whose Python another test runs, which also looks at what it leaves."""
 
+SLOW = {
+    f"docs/{name}.md"
+    for name in (
+        "cluster",
+        "how_a_study_runs",
+        "metaworld",
+        "minatar",
+        "performance",
+        "robots",
+        "sac",
+    )
+}
+"""Pages whose commands take long, and whose modules have other tests."""
+
 
 def blocks(text: str) -> list[tuple[str, str]]:
     """(language, code) of all blocks."""
@@ -168,7 +182,9 @@ def page_module(monkeypatch):
 
 
 @pytest.mark.usefixtures("quick_compilation")
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in PAGES]
+)
 def test_the_blocks_of_a_page(name, page_module, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

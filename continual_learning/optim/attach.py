@@ -61,8 +61,8 @@ def attach_reset_method(
     Args:
       *named: ("tx", …) and ("reset_method", …), as an alternative to the keywords.
       tx: the inner optimizer.
-      reset_method: `CPR()`, `CBP()`, `ReDo()`, `ReGraMa()`, `ShrinkAndPerturb()`, `NoReset()`
-        or a method of your own.
+      reset_method: `CPR()`, `CBP()`, `ReDo()`, any other method of `optim.registered()`,
+        `NoReset()`, or a method of your own.
       units: a `UnitGraph` (see `trace_units`), or a callable that makes one from the parameters.
         Without it, a plain sequential dense network is recognized from its parameters.
       histogram: whether the log keeps a histogram of normalized gradient utilities.
