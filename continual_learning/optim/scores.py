@@ -105,6 +105,29 @@ def contribution(graph: UnitGraph, params: Arrays, features: Arrays, dtype: Any)
     return graph.pack(map(of, graph.layers))
 
 
+def outgoing_product(graph: UnitGraph, params: Arrays, grads: Arrays, dtype: Any) -> jax.Array:
+    """Return Σ g·w over each unit's outgoing entries, which is ∂L/∂s for a factor s = 1 of it.
+
+    Args:
+      graph: the units.
+      params: {path: array}.
+      grads: {path: array}.
+      dtype: the dtype of the result.
+
+    Returns:
+      [layers, width].
+    """
+
+    def of(layer: Layer) -> jax.Array:
+        total = jnp.zeros((layer.size,), dtype)
+        for link in layer.outgoing:
+            product = grads[link.param] * params[link.param]
+            total += link.collect(link.slice_sums(product, dtype), layer.size)
+        return total
+
+    return graph.pack(of(layer) for layer in graph.layers)
+
+
 def _positions(layer: Layer, link: Link, position: np.ndarray, feature: jax.Array) -> int:
     """Return the number of positions that a link reads; raise an error if features have others.
 

@@ -21,6 +21,7 @@ from continual_learning.optim.method import (
     numbers,
     reset_method,
 )
+from continual_learning.optim.scores import outgoing_product
 from continual_learning.optim.units import UnitGraph
 
 
@@ -109,7 +110,8 @@ class UPGD(ResetMethod):
             updates, inner = tx.update(updates, state.inner, params, **extra)
             if self.level == "unit":
                 old = graph.unpack(state.utility)
-                new = method.averages(old, _of_units(graph, w, g))
+                found = graph.unpack(-outgoing_product(graph, w, g, state.utility.dtype))
+                new = method.averages(old, found)
                 gates = _of_entries(graph, w, method.gates(new, {}, count))
                 utility = graph.pack(new.values()).astype(state.utility.dtype)
             else:
@@ -176,21 +178,6 @@ def noise(key: jax.Array, params: Params) -> dict[str, jax.Array]:
 
 def _dtype(params: Params) -> Any:
     return jnp.result_type(jnp.float32, *params.values())
-
-
-def _of_units(graph: UnitGraph, params: Params, grads: Params) -> dict[str, jax.Array]:
-    """Return −Σ g·w over the outgoing entries of each unit, {layer: [units]}.
-
-    This is −∂L/∂s for a factor s = 1 of the unit's feature, as the gates in the authors' networks.
-    """
-    utility: dict[str, jax.Array] = {}
-    for layer in graph.layers:
-        total = jnp.zeros((layer.size,), _dtype(params))
-        for link in layer.outgoing:
-            product = grads[link.param] * params[link.param]
-            total -= link.collect(link.slice_sums(product, total.dtype), layer.size)
-        utility[layer.name] = total
-    return utility
 
 
 def _of_entries(graph: UnitGraph, params: Params, gates: Params) -> dict[str, jax.Array]:
