@@ -1,10 +1,11 @@
 """Tunes every method with six settings on a stream of tasks, and runs the best of them.
 
-    python results/plasticity_methods/compare.py random_labels runs/labels
-    python results/plasticity_methods/compare.py random_labels runs/labels --table
+    python benchmarks/compare_methods.py random_labels runs/labels
+    python benchmarks/compare_methods.py random_labels runs/labels --table labels.csv
 
-The first command may be stopped and given again. The second writes STREAM.csv here and prints the
-table. Settings are chosen by the last task of seeds 1000 and up; seeds 0 and up are reported.
+The first command may be stopped and given again. The second writes a row per method, seed and
+task, and prints the table. Settings are chosen by the last task of seeds 1000 and up; the reported
+seeds begin at 0.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from continual_learning.optim import registry as methods
 from continual_learning.studies import launch, registry, spec
 from continual_learning.studies.options import RunOptions
 
-HERE = Path(__file__).parent
 SETTINGS = 6
 """The settings that every method gets."""
 RATES = (3e-4, 1e-3, 3e-3)
@@ -98,11 +98,13 @@ def main() -> None:
     parser.add_argument("--sweep-seeds", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--time-limit", type=float, help="in seconds, of one method's study")
-    parser.add_argument("--table", action="store_true", help="only read what has been run")
+    parser.add_argument("--table", type=Path, help="only read what has been run, into this file")
     args = parser.parse_args()
-    for name in [] if args.table else args.methods:
+    if args.table:
+        tabulate(args.stream, args.out, args.table)
+        return
+    for name in args.methods:
         tune_and_run(args, name)
-    tabulate(args.stream, args.out)
 
 
 def tune_and_run(args: argparse.Namespace, name: str) -> None:
@@ -128,8 +130,8 @@ def tune_and_run(args: argparse.Namespace, name: str) -> None:
         launch.run(best, [candidate.method], range(args.seeds), study, options)
 
 
-def tabulate(stream: str, out: Path) -> None:
-    """Write a row for every method, seed and task, and print a table."""
+def tabulate(stream: str, out: Path, file: Path) -> None:
+    """Write a row for every method, seed and task into a file, and print a table."""
     found = [name for name in CANDIDATES if (out / name / "best" / "study.toml").exists()]
     metric = registry.get(stream).headline
     parts = []
@@ -138,7 +140,7 @@ def tabulate(stream: str, out: Path) -> None:
         last = rows.groupby(["seed", "task"])[metric].mean().reset_index()
         parts.append(last.assign(method=name))
     frame = pd.concat(parts)[["method", "seed", "task", metric]]
-    frame.round(5).to_csv(HERE / f"{stream}.csv", index=False)
+    frame.round(5).to_csv(file, index=False)
     print(table(frame, metric))
 
 
