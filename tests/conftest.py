@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import resource
+import secrets
 import sys
 from pathlib import Path
 
@@ -93,8 +94,10 @@ def x64():
 
 @pytest.fixture(scope="session", autouse=True)
 def folders_of_the_user(tmp_path_factory):
-    """Compiled programs, and which plug-ins were named, are not left in the user's folders."""
+    """Nothing is left in the user's folders: programs, plug-ins that were named, Ray's token."""
     with pytest.MonkeyPatch.context() as patch:
+        # Once for all clusters of a process, in which Ray reads it only once.
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(16))
         for kind in ("CACHE", "STATE"):
             patch.setenv(f"XDG_{kind}_HOME", str(tmp_path_factory.mktemp(kind.lower())))
         yield

@@ -26,8 +26,12 @@ _OPTIMIZERS = {
     "muon": Look("Muon", "#7A5195"),
     "adamw": Look("AdamW", "#8C564B"),
 }
-OTHERS = ("#4D4D4D", "#117733", "#882255", "#6699CC", "#999933", "#AA4466")
-"""Colors for methods without one of their own, in the order of their names."""
+OTHERS = (
+    *("#4D4D4D", "#117733", "#882255", "#6699CC", "#999933", "#AA4466", "#332288", "#DDCC77"),
+    *("#44AA99", "#661100", "#F781BF", "#A6D854", "#BAB0AC", "#1F3A93", "#B3742E"),
+)
+"""Colors for methods without one of their own, in the order of their names. The first six differ
+clearly from one another."""
 
 _recorded: dict[str, Look] = {}  # methods whose code is not installed
 

@@ -1,7 +1,6 @@
 """Jobs on a Ray cluster of this machine, where one loses its process."""
 
 import os
-import secrets
 import signal
 
 import pytest
@@ -13,8 +12,7 @@ from continual_learning.schema.errors import StudyError
 from tests.jobs.small import SECOND, check_same, start, wait_for_checkpoint, worker_of
 
 
-def test_a_job_whose_process_is_lost_goes_on(tmp_path, whole, monkeypatch):
-    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(16))  # else it keeps one in the home
+def test_a_job_whose_process_is_lost_goes_on(tmp_path, whole):
     path = tmp_path / "tree"
     parent = start(path, "ray", num_cpus=0.5)
     wait_for_checkpoint(path / "jobs" / SECOND, parent)

@@ -1,7 +1,6 @@
 """A method and an experiment of one file each, in everything that studies go through."""
 
 import os
-import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -127,9 +126,8 @@ def test_bench(capsys):
 
 
 @pytest.mark.slow
-def test_jobs_on_ray(tmp_path, another_process, capsys, monkeypatch):
+def test_jobs_on_ray(tmp_path, another_process, capsys):
     pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(16))  # else it keeps one in the home
     path = tmp_path / "jobs"
     ray = ["--launcher", "ray", "--ray", "num_cpus=0.5"]
     said(capsys, *RUN, *SET, "--out", path, *ray)

@@ -1,7 +1,5 @@
 """A halved sweep whose jobs are processes: its numbers are those of one process."""
 
-import secrets
-
 import numpy as np
 import pytest
 
@@ -38,8 +36,7 @@ def alone(tmp_path_factory):
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "local")) for name in LAUNCHERS]
 )
 @pytest.mark.usefixtures("at_root")
-def test_the_numbers_are_those_of_one_process(name, alone, tmp_path, monkeypatch):
-    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(16))  # else it keeps one in the home
+def test_the_numbers_are_those_of_one_process(name, alone, tmp_path):
     out = tmp_path / "sweep"
     rows = swept(out, "--launcher", name, *LAUNCHERS[name])
     assert list(tree.read(out / "rungs" / "00").jobs) == ["block000", "block001"]
