@@ -338,6 +338,7 @@ def test_the_live_page_follows_and_keeps_the_view(browser, tmp_path, monkeypatch
         browser.run("document.querySelectorAll('.chip.method')[0].click()")
         press(browser, "Seed 1")
         press(browser, "Zoom in")
+        browser.wait("document.querySelector('.where').textContent !== ''")
         zoomed = where(browser)
         report_study.finish(study, experiment, "cpr", begun=0.5)
         browser.wait("document.querySelector('.facts')?.textContent.includes('Statefinished')")
