@@ -29,4 +29,4 @@ def weideman(terms: int = 48) -> tuple[float, np.ndarray]:
     t = scale * np.tan(np.arange(1 - half, half) * np.pi / (2 * half))
     # The value at infinity is 0. The authors' code leaves it out, and so is off by up to 1 %.
     f = np.concatenate([[0], np.exp(-(t**2)) * (scale**2 + t**2)])
-    return scale, np.fft.fft(np.fft.fftshift(f)).real[1 : terms + 1] / (2 * half)
+    return scale, np.real(np.fft.fft(np.fft.fftshift(f)))[1 : terms + 1] / (2 * half)
